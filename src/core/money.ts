@@ -40,6 +40,10 @@ export function displayAmount(amount: bigint, asset: string): string {
   return `${whole}.${fraction} ${asset}`;
 }
 
+/** The exact digits of an amount, as the API has them, for whoever looks closer. */
+export const exactAmount = (amount: bigint, asset: string): string =>
+  `${amount} in the smallest unit of ${asset}`;
+
 /** What a person writes for an amount, such as `8.40` USDC or `1 200`; null for any other text, and for more digits than the asset has. */
 export function parseUnits(text: string, asset: string): bigint | null {
   const decimals = decimalsOf(asset);

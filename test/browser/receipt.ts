@@ -15,6 +15,7 @@ import { type Source, startSource } from "../support/source.ts";
 
 const STEP_MS = 10_000;
 const TEST_MS = 60_000;
+const HOUR_MS = 3_600_000;
 
 let service: Service;
 let source: Source;
@@ -43,7 +44,10 @@ afterAll(async () => {
 
 /** A page, and whatever went wrong in it: errors, dialogs and what its policy forbade. */
 async function open(url: string, offline = false): Promise<{ page: Page; problems: string[] }> {
-  const context = await browser.newContext({ offline, viewport: { width: 900, height: 1200 } });
+  const context = await browser.newContext({
+    ...{ offline, viewport: { width: 900, height: 1200 } },
+    ...{ timezoneId: "Australia/Brisbane", locale: "en-US" },
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(STEP_MS);
   const problems: string[] = [];
@@ -84,6 +88,11 @@ test(
     expect(verdict).toContain("The receipt holds; nothing in it was altered.");
     expect(verdict).toContain("Its settlement is in the log holdfast/ins_");
     await expectNarrow(page);
+    const time = page.locator("time").first();
+    const [at, hover] = [await time.getAttribute("datetime"), await time.getAttribute("title")];
+    expect(hover).toBe(`${at?.slice(0, 10)} ${at?.slice(11, 23)} UTC`);
+    const inBrisbane = new Date(Date.parse(at ?? "") + 10 * HOUR_MS);
+    expect(await time.textContent()).toMatch(new RegExp(` ${inBrisbane.getUTCDate()}, .*GMT\\+10$`));
     if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
     expect(problems).toEqual([]);
   },
@@ -158,7 +167,9 @@ test(
     const text = readFileSync(path, "utf8");
     const [block = ""] = /<script type="application\/json"[^<]*<\/script>/.exec(text) ?? [];
     const lies = [
-      text.replace("<h1><bdi>", "<h1><bdi>9 "),
+      text.replace("</bdi></span></h1>", " 9</bdi></span></h1>"),
+      text.replace(/title="(\d+) in the/, 'title="9$1 in the'),
+      text.replace('title="20', 'title="19'),
       text.replace("<h2>The money</h2>", "<h2>The money</h2><p>Paid twice.</p>"),
       text.replace("<body>", "<body>Paid in full."),
       text.replace('<p class="sandbox">', '<p class="sandbox" hidden>'),
@@ -168,6 +179,7 @@ test(
       text.replace(block, block.replaceAll('"sandbox"', '"live"') + block),
     ];
     for (const [index, lie] of lies.entries()) {
+      expect([index, lie === text]).toEqual([index, false]);
       const file = join(folder, `lie-${index}.html`);
       writeFileSync(file, lie);
       await wrong.page.goto(`file://${file}`);

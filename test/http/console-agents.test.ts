@@ -427,7 +427,7 @@ describe("keys", () => {
   test("the last use of one is shown", async () => {
     const agent = await home.addAgent();
     const path = `/console/agents/${agent.id}`;
-    const row = async () => (await as("admin").get(path)).text.split("works")[1]?.slice(0, 12).trim();
+    const row = async () => (await as("admin").get(path)).text.split("Works")[1]?.slice(0, 12).trim();
     expect(await row()).toStartWith("never");
     await service.get("/v1/warrants", { as: agent.as });
     await writeKeyUses(service.ctx);
@@ -449,7 +449,7 @@ describe("keys", () => {
     const old = await service.ctx.reader.apiKeys.get(agent.keyId);
     expect(old!.expiresAt! - service.ctx.now()).toBeGreaterThan(3_500_000);
     expect(await lastEntry(agent.keyId)).toMatchObject({ action: "api_key.rotated", actor: byAdmin() });
-    expect((await as("admin").get(`/console/agents/${agent.id}`)).text).toContain("works until");
+    expect((await as("admin").get(`/console/agents/${agent.id}`)).text).toContain("Works until");
     const twice = await sends("admin", path, { overlap_seconds: "3600" });
     expect([twice.status, twice.text]).toEqual([409, expect.stringContaining("is being replaced already")]);
   });

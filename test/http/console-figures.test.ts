@@ -10,7 +10,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { enrol } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** How every page of the console shows amounts and times: in units and in words, with the exact value on hover. */
+/** How every page of the console shows amounts and times: in units and in words, with the exact value on hover. Badges begin with a capital. */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -56,6 +56,8 @@ test.each(pages.map(({ path }) => path))("%s", async (path) => {
     path,
     undefined,
   ]);
+  for (const [, words] of html.matchAll(/<span class="badge[^>]*>([^<]*)/g))
+    expect([path, words]).toEqual([path, expect.stringMatching(/^[A-Z0-9]/)]);
   // What does, has the exact value on hover.
   for (const [tag] of html.matchAll(/<(?:span class="amount"|time)[^>]*>/g))
     expect(tag).toMatch(

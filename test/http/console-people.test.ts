@@ -90,7 +90,7 @@ describe("an invitation", () => {
     const token = linkIn(made);
     const user = await userOf(email);
     const page = `/console/people/${user?.id}`;
-    expect((await as("admin").get(page)).text).toContain("invited");
+    expect((await as("admin").get(page)).text).toContain("Invited");
     for (const path of [page, "/console/people", "/console/audit-log"])
       expect((await as("admin").get(path)).html).not.toContain(token);
     // Nobody knows a password of theirs before they chose one.
@@ -100,7 +100,7 @@ describe("an invitation", () => {
     expect((await choose(token)).status).toBe(401);
     const session = await service.post("/auth/session", { email, password: NEW_PASSWORD }, { key: null });
     expect(session.body.user).toMatchObject({ name: "Grace", role: "operator" });
-    expect((await as("admin").get(page)).text).not.toContain("invited");
+    expect((await as("admin").get(page)).text).not.toContain("Invited");
     // A first password is no reset: a passkey that is enrolled now counts.
     expect((await userOf(email))?.passwordResetAt).toBeNull();
   });

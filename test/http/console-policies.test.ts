@@ -76,9 +76,9 @@ describe("the list", () => {
     await home.addPolicy(floor, { name: "p03", agent_id: home.live.id });
     const viewer = as(home, "viewer");
     const first = await viewer.get("/console/policies");
-    expect(first.text).toMatch(/p02 The organisation when named 1/);
-    expect(first.text).toMatch(/p03 The organisation in use 2/);
-    expect(first.text).toMatch(/p03 agent-\d+ live in use 1/);
+    expect(first.text).toMatch(/p02 The organisation When named 1/);
+    expect(first.text).toMatch(/p03 The organisation In use 2/);
+    expect(first.text).toMatch(/p03 agent-\d+ live In use 1/);
     expect(first.text).not.toContain("p25");
     const [, next = ""] = /href="(\/console\/policies\?after=[^"]+)"/.exec(first.html) ?? [];
     const { text } = await viewer.get(next);
@@ -185,7 +185,7 @@ describe("saving", () => {
     const first = await admin.post("/console/policies", await draft(home, fields));
     expect(first.status).toBe(303);
     const page = await admin.get(first.to!);
-    expect(page.text).toContain("standard version 1");
+    expect(page.text).toContain("standard Version 1");
     expect(page.text).toContain("Version 1 is saved.");
     expect(page.text).toContain("Largest warrant 50.00 USDC");
     const [id = ""] = /pol_[0-9A-Z]+/.exec(first.to!) ?? [];
@@ -236,7 +236,7 @@ describe("saving", () => {
     const fields = { ...bandFields(["0", "refund"]), name: "all", agent_id: home.live.id, base: id };
     const { to } = await admin.post("/console/policies", await draft(home, fields));
     const { text } = await admin.get(to!);
-    expect(text).toMatch(/all version 1 in use Of agent-\d+ live/);
+    expect(text).toMatch(/all Version 1 In use Of agent-\d+ live/);
     expect((await admin.get(`/console/policies/${id}`)).text).toContain(
       "of every agent without a policy of its own",
     );

@@ -216,7 +216,7 @@ describe("the bench", () => {
     expect(text).toContain("Would lead to Escalate, by the built-in rules");
     expect(text).toContain("source not found The source says that there is nothing at this address");
     expect(text).toContain("What was seen: 404");
-    expect(text).toMatch(/passed json\.jsonpath path: \$\.report · equals: done/);
+    expect(text).toMatch(/Passed json\.jsonpath path: \$\.report · equals: done/);
     expect(service.allRows(home)).toEqual(before);
   });
 
@@ -242,9 +242,9 @@ describe("the bench", () => {
       { do: "url", url: source.gives({}) },
     ]) {
       const { text } = await tries("operator", { ...fields, clauses });
-      expect(text).toMatch(/failed json\.schema schema: report\.v1.*schema mismatch/);
-      expect(text).toMatch(/passed json\.schema schema: object/);
-      expect(text).toMatch(/failed json\.schema schema: nowhere.*schema not found/);
+      expect(text).toMatch(/Failed json\.schema schema: report\.v1.*schema mismatch/);
+      expect(text).toMatch(/Passed json\.schema schema: object/);
+      expect(text).toMatch(/Failed json\.schema schema: nowhere.*schema not found/);
     }
   });
 

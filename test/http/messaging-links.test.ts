@@ -36,7 +36,7 @@ const UNKNOWN = "This code is unknown, used or out of date.";
 
 describe("a code", () => {
   test("links the chat that sends it, tells who it is linked to, and is in the audit log", async () => {
-    expect((await page(person)).text).toContain("not linked");
+    expect((await page(person)).text).toContain("Not linked");
     const code = await chats.code(person);
     const said = await chats.writes(ADA, `/start ${code.replaceAll("-", "")}`, { username: "ada_l" });
     expect(said).toBe(
@@ -49,7 +49,7 @@ describe("a code", () => {
     expect(accountOf(person)).toEqual(account);
     const shown = await page(person);
     expect(shown.text).toContain("Chat @ada_l");
-    expect((await page(home.people.admin)).text).toContain("not linked");
+    expect((await page(home.people.admin)).text).toContain("Not linked");
     expect(entries("messaging.linked")).toMatchObject([
       {
         ...{ actor: { kind: "user", id: person.id }, subject: person.id, before: null },

@@ -191,6 +191,23 @@ describe("the page of a partial release", () => {
     ]);
   });
 
+  test("has the exact value of each amount and time on hover", () => {
+    const { warrant, checks, trace } = receipt;
+    expect(allIn(page, /<span title="([^"]*)"><bdi>[\d. ]+ USDC</g)).toEqual(
+      [warrant.amount, warrant.amount, "333300", "666701"].map(
+        (digits) => `${digits} in the smallest unit of USDC`,
+      ),
+    );
+    const times = [
+      checks[0].evaluated_at,
+      ...trace.map(({ recorded_at }: { recorded_at: string }) => recorded_at),
+    ];
+    const said = times.map((at) => `datetime="${at}" title="${at.slice(0, 10)} ${at.slice(11, 23)} UTC"`);
+    expect(allIn(page, /<time ([^>]*)>/g)).toEqual(said);
+    // None stands by itself.
+    expect(page.split("<script")[0]?.replace(/<time.*?<\/time>/g, "")).not.toMatch(/>[^<]*\d{4}-\d\d-\d\dT/);
+  });
+
   test("has each clause with its result", () => {
     expect(rowsIn(partOf(page, "What was promised"))).toEqual([
       ["Clause", "Asks for", "Result"],
@@ -343,7 +360,7 @@ describe("the saved page", () => {
       text.replace(/<!-- .*/, ""),
     ])
       expect((await verify(altered)).code).toBe(1);
-    const other = text.replace("<h1><bdi>", "<h1><bdi>9");
+    const other = text.replace("</bdi></span></h1>", "9</bdi></span></h1>");
     expect((await verify(other)).out).toContain("the page was altered: sha256 is");
   });
 

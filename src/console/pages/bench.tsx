@@ -8,7 +8,7 @@ import { outcomeWords } from "../parts/bands.tsx";
 import { Card, Facts } from "../parts/blocks.tsx";
 import { ClauseHead } from "../parts/clause-tabs.tsx";
 import { Explained } from "../parts/explained.tsx";
-import { Id, percent, Text } from "../parts/figures.tsx";
+import { Badge, Id, percent, Text } from "../parts/figures.tsx";
 import { Area, Field, Form, type Problems } from "../parts/forms.tsx";
 import type { Visit } from "../route.ts";
 import { clauseOf } from "./verifiers.tsx";
@@ -199,9 +199,11 @@ const Found = ({ tried: { evaluation, answer, decision, policy } }: { tried: Tri
     <>
       <Card
         title={
-          <span class={`badge ${passed ? "pass" : "fail"}`} role="status">
-            {passed ? "All clauses passed" : `${passing} of ${details.length} passed`}
-          </span>
+          <Badge
+            role="status"
+            look={passed ? "pass" : "fail"}
+            of={passed ? "All clauses passed" : `${passing} of ${details.length} passed`}
+          />
         }
       >
         <Facts

@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
 import { displayCode, type MessagingAccount } from "../../core/messaging.ts";
 import { makeLinkCode, type NewCode, readOwnChat, unlinkOwnChat } from "../../services/messaging/link.ts";
 import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
-import { Text, Time } from "../parts/figures.tsx";
+import { Badge, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import { Secret } from "../parts/secret.tsx";
 import type { Page, Submission, Visit } from "../route.ts";
@@ -20,7 +20,7 @@ export async function chatCardOf({ ctx, caller }: Visit) {
   return (
     <Card
       title="Your chat"
-      aside={<span class={`badge ${account ? "pass" : ""}`}>{account ? "linked" : "not linked"}</span>}
+      aside={<Badge look={account ? "pass" : ""} of={account ? "linked" : "not linked"} />}
     >
       {account ? (
         <LinkedChat by={{ ctx, caller }} account={account} />

@@ -1,7 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { STATES } from "../../core/warrant.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, BigAmount, Id, Line, Reason, StateBadge, Time } from "../parts/figures.tsx";
+import { Amount, Badge, BigAmount, Id, Line, Passed, Reason, StateBadge, Time } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form } from "../parts/forms.tsx";
 import { Gauge } from "../parts/gauge.tsx";
 import { Secret } from "../parts/secret.tsx";
@@ -40,6 +40,9 @@ export async function showComponents(visit: Visit) {
             {STATES.map((state) => (
               <StateBadge state={state} />
             ))}
+            <Badge of="resolved" />
+            <Passed of={true} />
+            <Passed of={false} />
           </p>
           <p class="reasons">
             <Reason code="status_mismatch" />

@@ -5,7 +5,7 @@ import { readInstance } from "../../services/console/settings.ts";
 import { awaitsAcknowledgement } from "../../services/instance.ts";
 import type { InstanceState } from "../instance-state.ts";
 import { Card, Facts, Notice } from "../parts/blocks.tsx";
-import { Id, Text, Time } from "../parts/figures.tsx";
+import { Badge, Id, Text, Time } from "../parts/figures.tsx";
 import type { Markup } from "../parts/markup.ts";
 import type { Visit } from "../route.ts";
 
@@ -87,7 +87,7 @@ export const InstanceCard = ({ shown }: { shown: ShownInstance }) => (
 );
 
 const Ready = ({ shown: { readiness } }: { shown: ShownInstance }) => (
-  <span class={`badge ${readiness.ready ? "pass" : "fail"}`}>{readiness.ready ? "ready" : "not ready"}</span>
+  <Badge look={readiness.ready ? "pass" : "fail"} of={readiness.ready ? "ready" : "not ready"} />
 );
 
 function backupWords({ newestBackup }: ShownInstance): Markup {

@@ -4,7 +4,7 @@ import { ROLES, type Role } from "../../core/roles.ts";
 import { inviteUser } from "../../services/admin/invitations.ts";
 import { listPeople, type Person, rolesGivenBy } from "../../services/console/people.ts";
 import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Line, Text, Time } from "../parts/figures.tsx";
+import { Badge, Line, Text, Time } from "../parts/figures.tsx";
 import { Choose, Form } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
 import { EmailField, NameField } from "../parts/name-fields.tsx";
@@ -88,14 +88,14 @@ const rowOf = ({ user, isInvited, passkeys, lastSignInAt }: Person, ownId: strin
     </a>
     {user.id === ownId ? <span class="quiet"> (you)</span> : null}
   </>,
-  <span class="badge">{user.role}</span>,
+  <Badge of={user.role} />,
   <Line of={user.email} />,
   <LastSignIn isInvited={isInvited} at={lastSignInAt} />,
   String(passkeys),
 ];
 
 export const LastSignIn = ({ isInvited, at }: { isInvited: boolean; at: number | null }) => {
-  if (isInvited) return <span class="badge verifying">invited</span>;
+  if (isInvited) return <Badge look="verifying" of="invited" />;
   return at === null ? <span class="quiet">not lately</span> : <Time at={at} />;
 };
 

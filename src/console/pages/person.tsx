@@ -6,7 +6,7 @@ import { endSignInsOf } from "../../services/admin/sign-ins.ts";
 import { removeUser, setUserRole } from "../../services/admin/users.ts";
 import { type PersonDetail, readPerson } from "../../services/console/people.ts";
 import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
-import { Id, Text, Time } from "../parts/figures.tsx";
+import { Badge, Id, Text, Time } from "../parts/figures.tsx";
 import { Choose, Form, type Problems } from "../parts/forms.tsx";
 import { SignIns } from "../parts/sign-ins.tsx";
 import { problemsOf } from "../problems.ts";
@@ -41,8 +41,8 @@ async function personPage(visit: Visit<OfPerson>, refusal: Refusal | null): Prom
           <Head
             title={
               <>
-                <Text of={user.name} /> <span class="badge">{user.role}</span>
-                {person.isInvited ? <span class="badge verifying">invited</span> : null}
+                <Text of={user.name} /> <Badge of={user.role} />
+                {person.isInvited ? <Badge look="verifying" of="invited" /> : null}
               </>
             }
             about={<Text of={user.email} />}

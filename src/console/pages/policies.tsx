@@ -7,7 +7,7 @@ import { listPolicies, type PolicyOf, readPolicy } from "../../services/console/
 import { BandLine, BandWords, Changes } from "../parts/bands.tsx";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
 import { choicesOf } from "../parts/choices.ts";
-import { Id, Text, Time } from "../parts/figures.tsx";
+import { Badge, Id, Text, Time } from "../parts/figures.tsx";
 import { Choose } from "../parts/forms.tsx";
 import type { Visit } from "../route.ts";
 
@@ -119,7 +119,7 @@ const ForWhom = ({ of: { agent } }: { of: Pick<PolicyOf, "agent"> }) =>
   );
 
 const InUse = ({ of: { isInUse } }: { of: PolicyOf }) =>
-  isInUse ? <span class="badge pass">in use</span> : <span class="badge">when named</span>;
+  isInUse ? <Badge look="pass" of="in use" /> : <Badge of="when named" />;
 
 export async function showPolicy(visit: Visit<OfPolicy>) {
   const older = Number(visit.search.get("older") || Number.NaN);
@@ -139,7 +139,7 @@ export async function showPolicy(visit: Visit<OfPolicy>) {
           <Head
             title={
               <>
-                <Text of={policy.name} /> <span class="badge">version {policy.version}</span>
+                <Text of={policy.name} /> <Badge of={`version ${policy.version}`} />
                 <InUse of={detail} />
               </>
             }

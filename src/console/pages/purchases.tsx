@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { listPurchases, showPurchase } from "../../services/x402/purchases.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, Id, Line, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, Badge, Id, Line, StateBadge, Text, Time } from "../parts/figures.tsx";
 import type { Markup } from "../parts/markup.ts";
 import type { Visit } from "../route.ts";
 
@@ -22,16 +22,15 @@ const PHASE_WORDS: Readonly<Record<Purchase["phase"], string>> = {
 
 /** Whether the seller was paid, in a badge: what needs a person stands out. */
 const PaymentBadge = ({ of }: { of: Purchase }) => {
-  if (of.contradicted && of.acknowledged_at === null)
-    return <span class="badge fail">The chain contradicts</span>;
-  if (of.pays?.kind === "voucher") return <span class="badge">Voucher</span>;
+  if (of.contradicted && of.acknowledged_at === null) return <Badge look="fail" of="The chain contradicts" />;
+  if (of.pays?.kind === "voucher") return <Badge of="Voucher" />;
   if (of.known === null) return <span class="quiet">none</span>;
-  const [words, badge] = {
+  const [words, look] = {
     paid: ["Paid", "pass"],
     unpaid: ["Not paid", ""],
     unknown: ["Not known", "escalated"],
   }[of.known] as [string, string];
-  return <span class={`badge ${badge}`}>{words}</span>;
+  return <Badge look={look} of={words} />;
 };
 
 const Quote = ({ of }: { of: Purchase }) =>

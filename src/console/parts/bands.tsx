@@ -12,7 +12,7 @@ import {
   spansOf,
 } from "../../core/policy-spans.ts";
 import { Table } from "./blocks.tsx";
-import { Amount, percent, Reason, Text } from "./figures.tsx";
+import { Amount, Badge, percent, Reason, Text } from "./figures.tsx";
 import type { Markup } from "./markup.ts";
 
 /** The bands of a policy: as a picture on a line from 0 to 1, in words, and beside those of another version. */
@@ -105,7 +105,7 @@ export const BandLine = ({ rules, title }: { rules: PolicyRules; title: string }
 
 const Outcome = ({ band }: { band: Band }) => (
   <>
-    <span class={`badge band-${band.outcome}`}>{bandWords(band)}</span>
+    <Badge look={`band-${band.outcome}`} of={bandWords(band)} />
     {band.label ? (
       <>
         {" "}

@@ -3,7 +3,7 @@ import type { Check } from "../../core/check.ts";
 import type { Clause } from "../../core/clauses/registry.ts";
 import { printableLines } from "../../core/hidden-characters.ts";
 import { Facts } from "./blocks.tsx";
-import { Id, percent, Reason, Text, Time } from "./figures.tsx";
+import { Badge, Id, Passed, percent, Reason, Text, Time } from "./figures.tsx";
 
 /** What was promised, and what a check saw. */
 
@@ -37,13 +37,7 @@ export const Clauses = ({ clauses, check }: { clauses: readonly Clause[]; check:
       const result = check?.details[index];
       return (
         <li>
-          {result === undefined ? (
-            <span class="badge">not checked</span>
-          ) : (
-            <span class={`badge ${result.passed ? "pass" : "fail"}`}>
-              {result.passed ? "passed" : "failed"}
-            </span>
-          )}
+          {result === undefined ? <Badge of="not checked" /> : <Passed of={result.passed} />}
           <div>
             <code>{clause.kind}</code> <Asked of={clause} />
             {result?.reason_code ? (

@@ -3,7 +3,7 @@ import type { ClauseResult, Evaluation } from "../../core/clauses/evidence.ts";
 import type { ClauseCode } from "../../core/clauses/reason-codes.ts";
 import { clauseTemplates, EXPLAINED_CODES } from "../../core/clauses/registry.ts";
 import { Asked, Seen } from "./evidence.tsx";
-import { Reason, Sentence } from "./figures.tsx";
+import { Passed, Reason, Sentence } from "./figures.tsx";
 
 /** The result of each clause, with what it asks for and why it failed, in sentences. */
 
@@ -32,7 +32,7 @@ const Explanation = ({
   result: ClauseResult;
 }) => (
   <li>
-    <span class={`badge ${passed ? "pass" : "fail"}`}>{passed ? "passed" : "failed"}</span>
+    <Passed of={passed} />
     <div>
       <code>{clause.kind}</code> <Asked of={clause} />
       <p class="quiet">

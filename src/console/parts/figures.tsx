@@ -1,6 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { printable } from "../../core/hidden-characters.ts";
-import { displayAmount } from "../../core/money.ts";
+import { displayAmount, exactAmount } from "../../core/money.ts";
 import { isoTime } from "../../core/time.ts";
 import type { State } from "../../core/warrant.ts";
 
@@ -16,18 +16,17 @@ type AmountProps = { of: bigint; asset: string };
 
 /** Between the digits and the asset. */
 const LAST_SPACE = / (?=[^ ]+$)/;
-const exactly = ({ of, asset }: AmountProps): string => `${of} in the smallest unit of ${asset}`;
 
 /** An amount in units. On hover it says the exact digits, as the API has them. */
 export const Amount = ({ of, asset }: AmountProps) => (
-  <span class="amount" title={exactly({ of, asset })}>
+  <span class="amount" title={exactAmount(of, asset)}>
     {displayAmount(of, asset).replace(LAST_SPACE, "\u00a0")}
   </span>
 );
 
 /** The same as a figure that stands alone: its digits are large, and its asset is not. */
 export const BigAmount = ({ of, asset }: AmountProps) => (
-  <span class="amount big" title={exactly({ of, asset })}>
+  <span class="amount big" title={exactAmount(of, asset)}>
     {displayAmount(of, asset).split(LAST_SPACE)[0]}
     <small>{`\u00a0${asset}`}</small>
   </span>
@@ -56,8 +55,18 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
   disputed: "Disputed",
 };
 
-export const StateBadge = ({ state }: { state: State }) => (
-  <span class={`badge ${state}`}>{STATE_WORDS[state]}</span>
+/** What something is, in a word or two. It begins with a capital, wherever its words come from. */
+export const Badge = ({ of, look, role }: { of: string; look?: string; role?: "status" }) => (
+  <span class={look ? `badge ${look}` : "badge"} role={role}>
+    {of.charAt(0).toUpperCase() + of.slice(1)}
+  </span>
+);
+
+export const StateBadge = ({ state }: { state: State }) => <Badge look={state} of={STATE_WORDS[state]} />;
+
+/** Whether a clause passed. */
+export const Passed = ({ of }: { of: boolean }) => (
+  <Badge look={of ? "pass" : "fail"} of={of ? "passed" : "failed"} />
 );
 
 /** `status_mismatch` → status mismatch. The code itself is what the API has, so it shows on hover. */

@@ -3,7 +3,7 @@ import type { Refusal } from "../../core/errors.ts";
 import type { listOwnSignIns } from "../../services/auth/sign-ins.ts";
 import type { Visit } from "../route.ts";
 import { Empty } from "./blocks.tsx";
-import { Text, Time } from "./figures.tsx";
+import { Badge, Text, Time } from "./figures.tsx";
 import { Form } from "./forms.tsx";
 
 type SignIn = Exclude<Awaited<ReturnType<typeof listOwnSignIns>>, Refusal>["data"][number];
@@ -30,7 +30,7 @@ export const SignIns = ({
           <li>
             <div>
               <Text of={signIn.agent || "a program without a name"} />
-              {signIn.current ? <span class="badge pass">this one</span> : null}
+              {signIn.current ? <Badge look="pass" of="this one" /> : null}
               <div class="quiet">
                 {signIn.address === null ? "address not known" : <Text of={signIn.address} />} · {signIn.mode}{" "}
                 · since <Time at={Date.parse(signIn.created_at)} /> · last used{" "}

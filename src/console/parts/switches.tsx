@@ -1,12 +1,13 @@
 /** @jsxImportSource hono/jsx */
 import type { Visit } from "../route.ts";
+import { Badge } from "./figures.tsx";
 import { Form } from "./forms.tsx";
 import type { Markup } from "./markup.ts";
 
 /** What a card of a switch shows: whether it is on, who turns it, and the button that does. */
 
 export const State = ({ isOn }: { isOn: boolean }) => (
-  <span class={`badge ${isOn ? "pass" : ""}`}>{isOn ? "on" : "off"}</span>
+  <Badge look={isOn ? "pass" : ""} of={isOn ? "on" : "off"} />
 );
 
 export const OnlyFor = ({ who }: { who: "an owner" | "an admin or owner" }) => (

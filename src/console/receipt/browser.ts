@@ -24,6 +24,7 @@ type Document = {
   readonly title: string;
   getElementById(id: string): Button | null;
   createElement(tag: "li"): Element;
+  querySelectorAll(selector: "time"): Iterable<{ readonly dateTime: string; textContent: string }>;
 };
 type Browser = {
   readonly document: Document;
@@ -50,6 +51,15 @@ function seenIn({ body }: Document): readonly Node[] {
 
 /** As the page came, before anything here changes it. */
 const seen = seenIn(page);
+
+const LOCAL = new Intl.DateTimeFormat(undefined, {
+  ...{ day: "numeric", month: "short", year: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" },
+});
+for (const time of page.querySelectorAll("time")) {
+  const at = new Date(time.dateTime);
+  if (!Number.isNaN(at.getTime())) time.textContent = LOCAL.format(at);
+}
 
 function showsWhatItSays(receipt: NonNullable<Verdict["receipt"]>): boolean {
   const content = contentOf(receipt, page.getElementById("save") !== null);

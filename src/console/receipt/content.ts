@@ -1,6 +1,6 @@
 import { anchorAddressOf, parseEvmChainRef } from "../../core/chain-anchor.ts";
 import { printable } from "../../core/hidden-characters.ts";
-import { displayAmount, shareOf } from "../../core/money.ts";
+import { displayAmount, exactAmount, shareOf } from "../../core/money.ts";
 import type { Entry, Receipt, ReceiptCheck } from "../../core/receipt/form.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
 import { sha256 } from "./sha256.ts";
@@ -28,6 +28,14 @@ export const escapeHtml = (plain: string): Html =>
 const text = (value: string | number | null): Html => `<bdi>${escapeHtml(String(value ?? "none"))}</bdi>`;
 const code = (value: string | number | null): Html => `<code>${text(value)}</code>`;
 
+/** In units; on hover the exact digits. */
+const amountText = (amount: bigint, asset: string): Html =>
+  `<span title="${escapeHtml(exactAmount(amount, asset))}">${text(displayAmount(amount, asset))}</span>`;
+
+/** As the receipt has it, in UTC. The page's script writes it in the zone of whoever reads; on hover it stays in UTC. */
+const timeText = (at: string): Html =>
+  `<time datetime="${escapeHtml(at)}" title="${escapeHtml(at.replace("T", " ").replace("Z", " UTC"))}">${text(at)}</time>`;
+
 export const titleOf = ({ mode, warrant }: Receipt): string =>
   `${mode === "sandbox" ? "SANDBOX · " : ""}Receipt ${warrant.id}`;
 
@@ -39,7 +47,7 @@ export function contentOf(receipt: Receipt, canBeSaved: boolean): Html {
     : "";
   return `${mode === "sandbox" ? '<p class="sandbox">SANDBOX: no money here is real</p>\n' : ""}<header>
 <p class="quiet">Receipt ${code(warrant.id)}</p>
-<h1>${text(displayAmount(BigInt(warrant.amount), warrant.asset))}</h1>
+<h1>${amountText(BigInt(warrant.amount), warrant.asset)}</h1>
 <p class="lead">promised to ${text(warrant.payee)} <span class="state">${text(warrant.state.replaceAll("_", " "))}</span></p>
 </header>
 <main>
@@ -64,7 +72,7 @@ function moneyOf({ amount, asset, released_bps, payee }: Receipt["warrant"]): Ht
   const held = BigInt(amount);
   const paid = shareOf(held, released_bps ?? 0);
   const row = (name: Html, value: bigint) =>
-    `<tr><td>${name}</td><td class="number">${text(displayAmount(value, asset))}</td></tr>`;
+    `<tr><td>${name}</td><td class="number">${amountText(value, asset)}</td></tr>`;
   return `<table>${row("Held", held)}${row(`Paid to ${text(payee)}`, paid)}${row("Returned", held - paid)}</table>`;
 }
 
@@ -96,7 +104,7 @@ const checkOf = (check: ReceiptCheck): Html =>
     ["Score", `${check.score / 100} %`],
     ["Decision", text(check.outcome.replaceAll("_", " "))],
     ["Reasons", check.reason_codes.length === 0 ? "none" : check.reason_codes.map(code).join(", ")],
-    ["When", text(check.evaluated_at)],
+    ["When", timeText(check.evaluated_at)],
     ["Evidence", code(check.evidence_hash)],
     ...(check.evidence === undefined ? [] : [["Vouched for", vouchedFor(check.evidence, check)] as const]),
   ]);
@@ -107,7 +115,7 @@ const vouchedFor = (evidence: string, { signed_by }: ReceiptCheck): Html =>
 function timelineOf(trace: readonly Entry[]): Html {
   const rows = trace.map(({ payload: { to, recorded_at, actor }, entry_hash }) => {
     const who = actor.id === null ? text(actor.kind) : `${text(actor.kind)} ${code(actor.id)}`;
-    return `<tr><td>${text(recorded_at)}</td><td>${text(to.replaceAll("_", " "))}</td><td>${who}</td><td>${code(`${entry_hash.slice(0, 12)}…`)}</td></tr>`;
+    return `<tr><td>${timeText(recorded_at)}</td><td>${text(to.replaceAll("_", " "))}</td><td>${who}</td><td>${code(`${entry_hash.slice(0, 12)}…`)}</td></tr>`;
   });
   return `<table><tr><th>When</th><th>State</th><th>By</th><th>Entry</th></tr>${rows.join("")}</table>`;
 }

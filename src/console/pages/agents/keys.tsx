@@ -7,7 +7,7 @@ import { type Fields, OVERLAPS, readOverlap } from "../../../services/console/ag
 import { listKeysOfAgent, readKey } from "../../../services/console/agents.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
 import { Confirmation } from "../../parts/confirmation.tsx";
-import { Id, Text, Time } from "../../parts/figures.tsx";
+import { Badge, Id, Text, Time } from "../../parts/figures.tsx";
 import { Choose, Form } from "../../parts/forms.tsx";
 import type { Markup } from "../../parts/markup.ts";
 import { Secret } from "../../parts/secret.tsx";
@@ -88,10 +88,10 @@ const LastUse = ({ of: { lastUsedAt } }: { of: ApiKey }) =>
 
 const EndOfKey = ({ of: key, now }: { of: ApiKey; now: number }) => {
   const end = endOf(key, now);
-  if (end === null && key.expiresAt === null) return <span class="badge pass">works</span>;
+  if (end === null && key.expiresAt === null) return <Badge look="pass" of="works" />;
   return (
     <span class="stacked">
-      <span class={end === null ? "badge pass" : "badge"}>{end ?? "works until"}</span>
+      <Badge look={end === null ? "pass" : ""} of={end ?? "works until"} />
       <small>
         <Time at={key.revokedAt ?? key.expiresAt ?? now} />
       </small>

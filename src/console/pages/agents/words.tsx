@@ -10,7 +10,7 @@ import {
 } from "../../../services/console/agents.ts";
 import type { PageAsked, RowsOfPage } from "../../../services/console/paging.ts";
 import { Pager } from "../../parts/blocks.tsx";
-import { Amount, Text, Time } from "../../parts/figures.tsx";
+import { Amount, Badge, Text, Time } from "../../parts/figures.tsx";
 import { Bar } from "../../parts/gauge.tsx";
 
 /** What the pages of agents have in common. */
@@ -25,10 +25,8 @@ export const AgentLink = ({ agent }: { agent: Pick<Agent, "id" | "name"> }) => (
   </a>
 );
 
-const STATUS_WORDS = { active: "Active", paused: "Paused", killed: "Killed" } as const;
-
 export const StatusBadge = ({ status }: { status: AgentStatus }) => (
-  <span class={`badge agent-${status}`}>{STATUS_WORDS[status]}</span>
+  <Badge look={`agent-${status}`} of={status} />
 );
 
 /** The changes of status that this person may make now. */
