@@ -18,8 +18,7 @@ import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
-import { consolePages } from "./console/pages.ts";
-import { receiptPages } from "./console/receipt/page.ts";
+import { receiptAssets, receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { NO_PROGRESS, type Progress } from "./core/progress.ts";
@@ -154,7 +153,7 @@ async function startLocked(
   ready(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
-      pages: consolePages(baseUrl),
+      pages: receiptAssets,
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,

@@ -12,8 +12,9 @@ function load(instance: InstanceState): Site {
   return createSite(isFromSource, instance);
 }
 
-const isOfConsole = (path: string): boolean =>
-  path === "/" || path === "/console" || path.startsWith("/console/");
+/** Its addresses besides those below /console. */
+const BESIDE: ReadonlySet<string> = new Set(["/", "/account", "/reset-password", "/console"]);
+const isOfConsole = (path: string): boolean => BESIDE.has(path) || path.startsWith("/console/");
 
 /** What of the running server knows how it is. */
 type Parts = {

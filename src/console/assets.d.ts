@@ -7,10 +7,6 @@ declare module "*.svg" {
   const text: string;
   export = text;
 }
-declare module "*/account.js" {
-  const text: string;
-  export = text;
-}
 declare module "*/console.js" {
   const text: string;
   export = text;

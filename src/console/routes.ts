@@ -35,6 +35,7 @@ import { sendDeposit, showDepositForm, showMoney } from "./pages/money.tsx";
 import { sendNotices, showNotices } from "./pages/notices.tsx";
 import { sendOpening, showOpening } from "./pages/open-warrant.tsx";
 import { showOverview } from "./pages/overview.tsx";
+import { OWED_PASSKEY, showOwedPasskey } from "./pages/owed-passkey.tsx";
 import { sendInvitation, showInvitation, showPeople } from "./pages/people.tsx";
 import {
   sendRemoval,
@@ -48,6 +49,7 @@ import { showPolicies, showPolicy } from "./pages/policies.tsx";
 import { sendPolicy, showNewPolicy, tryPolicy } from "./pages/policy-editor.tsx";
 import { sendSaying, showSaying } from "./pages/purchase-verbs.tsx";
 import { showPurchasePage, showPurchases } from "./pages/purchases.tsx";
+import { sendPasswordReset, showPasswordReset } from "./pages/reset-password.tsx";
 import { sendSchema, showNewSchema, showSchema, showSchemas } from "./pages/schemas.tsx";
 import { sendEnter, sendSetUp, showEnter, showSetUp } from "./pages/set-up.tsx";
 import {
@@ -93,6 +95,11 @@ export const consoleRoutes = (
   open("POST", "/console/set-up", sendSetUp),
   open("GET", "/console/enter", showEnter),
   open("POST", "/console/enter", sendEnter),
+  open("GET", OWED_PASSKEY, showOwedPasskey),
+  open("GET", "/reset-password", showPasswordReset),
+  open("POST", "/reset-password", sendPasswordReset),
+  // Where it was before it came into the console. Refusals and mails name it.
+  open("GET", "/account", async () => ({ to: "/console/account" })),
   open("POST", "/console/theme", sendTheme),
   form("/console/sign-out", ACCESS.endOwnSignIn, sendSignOut),
   form("/console/mode", ACCESS.readConsole, sendMode),

@@ -5,6 +5,7 @@ import { readSurroundings } from "../services/console/surroundings.ts";
 import { Alone, documentOf } from "./frame.tsx";
 import type { InstanceState } from "./instance-state.ts";
 import { refuseOtherMode } from "./mode-field.ts";
+import { OWED_PASSKEY } from "./pages/owed-passkey.tsx";
 import type { Asked, Page, Redirect, Route, Visit } from "./route.ts";
 import { consoleRoutes } from "./routes.ts";
 import { createSubmissions, type Submissions } from "./submissions.ts";
@@ -117,13 +118,17 @@ function shown(asked: Asked, answer: Page | Redirect | Refusal, visit: Visit | n
   return { kind: "page", status: answer.status ?? 200, body: documentOf(asked, answer, visit) };
 }
 
-/** A refusal as a page: what was refused, why, and where to go on. Who is not signed in signs in, and comes back. */
+/**
+ * A refusal as a page: what was refused, why, and where to go on. Who is not signed in signs in, and who owes a passkey proves it,
+ * and comes back.
+ */
 function shownRefusal(asked: Asked, refusal: Refusal): Shown {
   const isStranger = refusal.refused === "not_authenticated" && asked.signedIn === null;
-  if (isStranger && !asked.isForm) {
-    const back = asked.search.size > 0 ? `${asked.path}?${asked.search}` : asked.path;
+  const back = asked.search.size > 0 ? `${asked.path}?${asked.search}` : asked.path;
+  if (isStranger && !asked.isForm)
     return { kind: "redirect", to: `/console/sign-in?next=${encodeURIComponent(back)}` };
-  }
+  if (refusal.refused === "second_factor_required" && !asked.isForm)
+    return { kind: "redirect", to: `${OWED_PASSKEY}?next=${encodeURIComponent(back)}` };
   const status = statusOf(refusal.refused);
   const title = TITLES[status] ?? "That was refused";
   const content = (
@@ -131,7 +136,7 @@ function shownRefusal(asked: Asked, refusal: Refusal): Shown {
       <p>{refusal.message}</p>
       <p class="actions">
         {refusal.refused === "second_factor_required" ? (
-          <a class="button primary" href="/account">
+          <a class="button primary" href={OWED_PASSKEY}>
             Use your passkey
           </a>
         ) : null}

@@ -8,7 +8,7 @@ import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
 import type { Answer } from "./answers.ts";
 
-/** The pages, scripts and stylesheets of the console, by path. The composition root passes them in. */
+/** What the page of a receipt loads, by path. The composition root passes it in. */
 export type Pages = Readonly<Record<string, { readonly type: string; readonly body: string }>>;
 
 /** The page of a receipt, as the console writes it: as it is served, and as one file that loads nothing. */

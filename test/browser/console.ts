@@ -115,11 +115,11 @@ test(
 test(
   "an escalation is decided by the keyboard, and another above the threshold with a passkey",
   async () => {
-    await page.goto(`${base}/account`);
-    await page.fill("#add-passkey [name=name]", "Laptop");
-    await page.fill("#add-passkey [name=password]", PASSWORD);
-    await page.click("#add-passkey button");
-    await page.getByText("“Laptop” is registered.").waitFor();
+    await page.goto(`${base}/console/account`);
+    await page.fill("#passkey_name", "Laptop");
+    await page.fill("#passkey_password", PASSWORD);
+    await page.click("text=Add a passkey");
+    await page.getByText("Laptop").waitFor();
     const [small, large] = [await escalate("1000000"), await escalate("9000000")];
     await page.goto(`${base}/console/escalations`);
     await expectCare("/console/escalations");

@@ -108,14 +108,7 @@ test(
     await service.post(`/v1/warrants/${id}/release`, {}, { as: home.people.operator.as });
     const page = await chromium.openPage();
     for (const path of [
-      ...[
-        "/console/sign-in",
-        "/console/enter",
-        "/console/nowhere",
-        "/account",
-        "/reset-password",
-        `/t/${id}`,
-      ],
+      ...["/console/sign-in", "/console/enter", "/console/nowhere", "/reset-password", `/t/${id}`],
       ...[
         "/docs",
         "/docs/start",

@@ -304,6 +304,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 const WITHOUT_KEY = [
   "/console/sign-in",
   "/console/set-up",
+  "/reset-password",
   "/console/enter",
   "/console/theme",
   // They end or change the sign-in that sends them.

@@ -148,7 +148,7 @@ const READ_PATHS = new Set(
 );
 /** What a shell without a server, a log, pages and purchases answers with 404. */
 const OF_A_SERVER =
-  /^\/(\.well-known\/holdfast|metrics|account|reset-password|console\/\w+\.(js|css)|console\/purchases\/:id\/say|t\/:id\/receipt)/;
+  /^\/(\.well-known\/holdfast|metrics|console\/\w+\.(js|css)|console\/purchases\/:id\/say|t\/:id\/receipt)/;
 
 test("every GET takes one snapshot, also where it finds nothing or has to find out who the person is", () =>
   countSnapshots(async (shell, taken) => {

@@ -8,7 +8,7 @@ import { signOutEverywhere } from "../../services/auth/sign-in.ts";
 import { endOwnSignIn, listOwnSignIns } from "../../services/auth/sign-ins.ts";
 import { Card, Empty, Head, Notice } from "../parts/blocks.tsx";
 import { Confirmation } from "../parts/confirmation.tsx";
-import { Text, Time } from "../parts/figures.tsx";
+import { Badge, Text, Time } from "../parts/figures.tsx";
 import { Form, type Problems } from "../parts/forms.tsx";
 import { NameField, NewPasswordField, PasswordField } from "../parts/name-fields.tsx";
 import { AddPasskey } from "../parts/passkeys.tsx";
@@ -88,7 +88,7 @@ const Passkeys = ({ of }: { of: readonly PasskeyResource[] }) =>
           <div>
             <Text of={passkey.name} />
             {passkey.counts_for_threshold ? null : (
-              <span class="badge escalated">does not count for the threshold</span>
+              <Badge look="escalated" of="does not count for the threshold" />
             )}
             <div class="quiet">
               added <Time at={Date.parse(passkey.created_at)} /> ·{" "}

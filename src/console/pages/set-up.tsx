@@ -4,7 +4,7 @@ import { hasNoOrganisation, setUp } from "../../services/admin/set-up.ts";
 import { signInByLink } from "../../services/auth/sign-in-link.ts";
 import { Alone } from "../frame.tsx";
 import { Notice } from "../parts/blocks.tsx";
-import { Field } from "../parts/forms.tsx";
+import { Code } from "../parts/code.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/name-fields.tsx";
 import { problemsOf } from "../problems.ts";
 import type { Asked, Page, Redirect } from "../route.ts";
@@ -12,25 +12,6 @@ import type { Asked, Page, Redirect } from "../route.ts";
 /** What links from the machine's log lead to: the first organisation, and the sign-in to a demo. */
 
 type Fields = Readonly<Record<string, string>>;
-
-/** The script fills it in from the link, where it stands after the `#`. Without a script a person copies it. */
-const Code = ({ value, problem }: { value?: string | undefined; problem?: string | undefined }) => (
-  <div data-code>
-    <Field
-      name="token"
-      label="Code"
-      required
-      value={value}
-      problem={problem}
-      hint={
-        <>
-          The part of the link after the <code>#</code>.
-        </>
-      }
-      attributes={{ maxlength: "100", autocomplete: "off", "data-from-hash": "" }}
-    />
-  </div>
-);
 
 const FIELDS = ["name", "owner_name", "owner_email", "owner_password"];
 

@@ -14,7 +14,7 @@ import { isTheme, THEME_COOKIE } from "../theme.ts";
 /** Signing in and out, and what a person chooses for the whole console: the mode and the colours. */
 
 /** A path of the console, so that no link leads through here to another site. */
-const pathBack = (path: string | null | undefined): string =>
+export const pathBack = (path: string | null | undefined): string =>
   path && /^\/console(?:[/?][\w\-./?=&%~+]*)?$/.test(path) ? path : "/console";
 
 type Tried = { readonly email: string; readonly mode: string; readonly problem: string };
@@ -27,7 +27,7 @@ const signInPage = (next: string, tried: Tried | null, status = 200): Page => ({
     <Alone title="Sign in">
       {tried ? <Notice kind="problem">{tried.problem}</Notice> : null}
       <p class="notice problem" role="alert" data-problem hidden />
-      <form method="post" action="/console/sign-in" class="form" data-sign-in>
+      <form method="post" action="/console/sign-in" class="form">
         <input type="hidden" name="next" value={next} />
         <EmailField value={tried?.email ?? ""} autocomplete="username webauthn" />
         <PasswordField />

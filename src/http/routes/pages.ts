@@ -1,11 +1,9 @@
 import { noQuery } from "../../resources/input.ts";
 import { refuseUnknownRoute } from "../errors.ts";
-import { html, text } from "../pages.ts";
+import { text } from "../pages.ts";
 import { get, type Route, route } from "../route.ts";
 
-const ALLOWED = ["script-src 'self'", "style-src 'self'", "connect-src 'self'"];
-
-const page = (path: string, summary: string, answers: `text/${string}` = "text/html"): Route =>
+const file = (path: string, summary: string, answers: `text/${string}`): Route =>
   get(
     path,
     {
@@ -16,22 +14,18 @@ const page = (path: string, summary: string, answers: `text/${string}` = "text/h
         answers,
         access: null,
         bucket: "read",
-        responses: { "200": "The page." },
+        responses: { "200": "The file." },
       }),
     },
     ({ setup }) => {
       const found = setup.pages[path];
       if (!found) return refuseUnknownRoute("GET", path);
-      return found.type === "text/html" ? html(found.body, ALLOWED) : text(found.type, found.body);
+      return text(found.type, found.body);
     },
   );
 
-/** The pages where a person signs in and manages passkeys and password. The console has their contents. */
+/** What the page of a receipt loads. The console has their contents. */
 export const pageRoutes: readonly Route[] = [
-  page("/account", "Sign in; one's own passkeys and password"),
-  page("/reset-password", "Choose a new password by a one-time link"),
-  page("/console/receipt.js", "The script of a receipt's page", "text/javascript"),
-  page("/console/receipt.css", "The stylesheet of a receipt's page", "text/css"),
-  page("/console/account.js", "The pages' script", "text/javascript"),
-  page("/console/account.css", "The pages' stylesheet, beside /docs/style.css", "text/css"),
+  file("/console/receipt.js", "The script of a receipt's page", "text/javascript"),
+  file("/console/receipt.css", "The stylesheet of a receipt's page", "text/css"),
 ];

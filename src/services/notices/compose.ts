@@ -70,7 +70,7 @@ function wordsOf(reader: Reader, notice: Notice, user: User, link: string | null
           ...(about.agent === null ? [] : [`The browser called itself ${about.agent}`]),
           "If it was you, there is nothing to do. If not, sign out everywhere, and change your password.",
         ],
-        to: "/account",
+        to: "/console/account",
       };
   }
 }
