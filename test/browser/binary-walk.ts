@@ -1,6 +1,6 @@
 /**
  * `bun run browser`: the executable from its first start on, as people use it in headless Chromium: the set-up link, a budget for
- * an agent, warrants, escalations, a policy, webhooks, people, and what each role sees and is refused.
+ * an agent, warrants, escalations, a chat, a policy, webhooks, people, and what each role sees and is refused.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -8,6 +8,8 @@ import type { Locator, Page } from "playwright-core";
 import { consoleRoutes } from "../../src/console/routes.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../src/core/roles.ts";
 import { type AllRowsReader, openAllRows } from "../support/all-rows.ts";
+import { BOT_TOKEN, type BotApiServer, type BotCall, startBotApi } from "../support/bot-api.ts";
+import { BY_BOT, buttonsIn, createUpdates, SECRET, WEBHOOK } from "../support/chats.ts";
 import { openChromium, PHONE, signIn, WALK_MS } from "../support/chromium.ts";
 import { type Client, type Credentials, createClient, type Json } from "../support/client.ts";
 import { openConsole } from "../support/console.ts";
@@ -29,6 +31,7 @@ let holdfast: Installation;
 let server: RunningServer;
 let source: Source;
 let receiver: Receiver;
+let bot: BotApiServer;
 let chromium: Awaited<ReturnType<typeof openChromium>>;
 let client: Client;
 let rows: AllRowsReader;
@@ -38,6 +41,8 @@ const problems: string[] = [];
 /** Ada, the owner, at her laptop. */
 let ada: Page;
 let organisation: string;
+/** The agent of the first steps, in the sandbox. */
+let firstBuyer: { readonly agent_id: string; readonly as: Credentials };
 /** The agent that gets a budget in the console, and its key. */
 let agent: string;
 let agentKey: Credentials;
@@ -47,10 +52,11 @@ let machine: Credentials;
 let heldByAgent: string;
 
 beforeAll(async () => {
-  [source, receiver] = [startSource(), startReceiver()];
+  [source, receiver, bot] = [startSource(), startReceiver(), startBotApi()];
   holdfast = install({
     ...{ PORT: "0", ALLOW_NETWORKS: "127.0.0.0/8", X402_ALLOW_NETWORKS: "127.0.0.0/8" },
     ...{ RATE_READ: PLENTY, RATE_WRITE: PLENTY, RATE_BENCH: PLENTY },
+    ...{ MESSAGING_URL: bot.url, MESSAGING_TOKEN: BOT_TOKEN, MESSAGING_SECRET: SECRET },
   });
   server = await holdfast.serve();
   ({ base } = server);
@@ -65,6 +71,7 @@ afterAll(async () => {
   await holdfast?.remove();
   source?.stop();
   receiver?.stop();
+  bot?.stop();
 });
 
 const heading = (at: Page, name: string) => at.getByRole("heading", { name }).waitFor();
@@ -130,12 +137,15 @@ type Said = { readonly status: number; readonly said: string };
 
 /** Sends what must be refused for want of a role, or for another reason; and nothing of the organisation changes. */
 async function refuses(what: string, work: () => Promise<Said>, ...because: readonly string[]) {
-  const before = rows.of(organisation);
+  const before = rowsNow();
   const { status, said } = await work();
   expect([what, status]).toEqual([what, 403]);
   for (const words of because) expect([what, said]).toEqual([what, expect.stringContaining(words)]);
-  expect([what, rows.of(organisation)]).toEqual([what, before]);
+  expect([what, rowsNow()]).toEqual([what, before]);
 }
+
+/** All rows of the organisation but its notices, which are sent at any moment. */
+const rowsNow = () => ({ ...rows.of(organisation), notices: [] });
 
 /** Sends a form by hand, as the page's own form is sent. */
 async function sendsForm(
@@ -173,6 +183,7 @@ async function firstRun() {
   const [body = ""] = /\{"agent_id".*\}/s.exec((await ada.locator("pre").textContent()) ?? "") ?? [];
   const next = await client.post("/v1/warrants", body, { as: bearer(key) });
   expect([next.status, next.body?.state, next.body?.mode ?? "sandbox"]).toEqual([201, "held", "sandbox"]);
+  firstBuyer = { agent_id: JSON.parse(body).agent_id, as: bearer(key) };
   await ada.click("a:has-text('The receipt')");
   await ada.getByText("SANDBOX").first().waitFor();
   await ada.click("#verify");
@@ -264,6 +275,59 @@ async function aWarrantIsOpenedByTheForm() {
     await ada.getByText("The check was made.").waitFor();
   });
   expect(await ada.locator("h1 .badge").textContent()).toBe("Released");
+}
+
+const updates = createUpdates();
+const ADAS_CHAT = 42;
+
+/** Hands the service what somebody wrote or pressed in a chat. */
+async function posts(update: object): Promise<void> {
+  const { status } = await client.post(WEBHOOK, update, { headers: BY_BOT, key: null });
+  expect(status).toBe(200);
+}
+
+/** What the bot was asked, and no step has looked at yet. */
+const asked: BotCall[] = [];
+
+/** The next message, new or changed, that the bot is asked to show in a chat. */
+const botShows = (method: "sendMessage" | "editMessageText", chatId: number): Promise<Json> =>
+  until(`${method} in the chat ${chatId}`, async () => {
+    asked.push(...bot.asked());
+    const isIt = (one: BotCall) => one.method === method && one.parameters.chat_id === String(chatId);
+    const at = asked.findIndex(isIt);
+    return at < 0 ? null : asked.splice(at, 1)[0]?.parameters;
+  });
+
+/** In the sandbox, so that what is told in live begins with what comes there. */
+async function anEscalationIsDecidedInAChat() {
+  await ada.goto(`${base}/console/settings`);
+  await ada.click("button:has-text('Allow decisions in chats')");
+  await ada.getByRole("button", { name: "Decide at the console alone" }).waitFor();
+  await ada.goto(`${base}/console/settings/notices`);
+  await ada.click("text=Link a chat");
+  await ada.fill("#password", PASSWORD);
+  await ada.click("text=Make a code");
+  const code = await ada.inputValue("#secret");
+  await ada.click("text=I have sent it");
+  await posts(updates.message(ADAS_CHAT, `/start ${code}`));
+  expect((await botShows("sendMessage", ADAS_CHAT)).text).toContain("This chat is linked to");
+  // The open page shows it by itself.
+  await ada.getByRole("button", { name: "Unlink it" }).waitFor();
+  const { agent_id, as } = firstBuyer;
+  const { id } = await opens({ agent_id, payee: "Northwind Chat" }, as);
+  expect((await verifies(id, { done: false }, as)).body.state).toBe("escalated");
+  const told = await botShows("sendMessage", ADAS_CHAT);
+  expect(told.text).toContain(`1.00 USDC to Northwind Chat (${id})`);
+  await posts(updates.press(ADAS_CHAT, buttonsIn(told).Release ?? ""));
+  const sure = buttonsIn(await botShows("editMessageText", ADAS_CHAT));
+  expect((await client.get(`/v1/warrants/${id}`, { as })).body.state).toBe("escalated");
+  await posts(updates.press(ADAS_CHAT, sure["Yes, release"] ?? ""));
+  const { text } = await botShows("editMessageText", ADAS_CHAT);
+  expect(text).toStartWith("SANDBOX: Released: 1.00 USDC was paid to Northwind Chat.");
+  const { body } = await client.get(`/v1/warrants/${id}`, { as });
+  expect([body.state, body.released_bps]).toEqual(["released", 10_000]);
+  await ada.getByRole("button", { name: "Unlink it" }).click();
+  await ada.getByRole("link", { name: "Link a chat" }).waitFor();
 }
 
 /** 33 % of 12 345.678901 USDC is 4 074.07403733 USDC: what is less than a unit stays here. */
@@ -610,6 +674,16 @@ async function thingsAreMade() {
     people: { lowest: (await made("users", "create", ...ofOrganisation, ...person)).id },
   };
   await client.post("/auth/session", { email: "target@example.com", password: PASSWORD });
+  for (const [at, role] of ROLES.entries()) await linksAChat(await signsIn(role), ADAS_CHAT + 1 + at);
+}
+
+async function linksAChat(as: Credentials, chatId: number): Promise<void> {
+  const path = "/console/settings/notices/chat";
+  const browser = openConsole({ url: base }, as);
+  const shown = await browser.post(path, { ...(await browser.formOn(path, path)), password: PASSWORD });
+  const [, code = "none"] = /value="((?:[0-9A-Z]{4}-){2}[0-9A-Z]{4})"/.exec(shown.html) ?? [];
+  await posts(updates.message(chatId, `/start ${code}`));
+  expect((await botShows("sendMessage", chatId)).text).toContain("This chat is linked to");
 }
 
 const routes = consoleRoutes(false).filter(({ kind }) => kind !== "file");
@@ -633,10 +707,8 @@ const offeredOn = (page: Page): Promise<[method: string, address: string][]> =>
     ...[...document.querySelectorAll("[formaction]")].map((button) => ["POST", button.getAttribute("formaction")]),
   ].filter(([, address]) => address !== null)`);
 
-/** Offered to who has a passkey, of a payment that nobody knows, in the sandbox, and where there is a bot: none of it is there. */
+/** Offered to who has a passkey, of a payment that nobody knows, and in the sandbox: none of it is there. */
 const OFFERED_ELSEWHERE = [
-  ...["POST /console/settings/notices/chat", "POST /console/settings/notices/chat/unlink"],
-  "POST /console/settings/messaging-decisions",
   ...["POST /console/account/remove-passkey", "POST /console/purchases/:id/say/:verb"],
   "POST /console/welcome",
 ];
@@ -747,10 +819,10 @@ async function nobodyManagesThoseAbove() {
   ] as const)
     await refuses(`${to} by admin`, () => sendsForm(admin, to, fields));
   const owner = await signsIn("owner");
-  const before = rows.of(organisation);
+  const before = rowsNow();
   const last = await sendsForm(owner, `/console/people/${idOf("owner")}/role`, { role: "viewer" });
   expect([last.status, last.said]).toEqual([409, expect.stringContaining("last owner")]);
-  expect(rows.of(organisation)).toEqual(before);
+  expect(rowsNow()).toEqual(before);
 }
 
 /** What was refused to the others is done for the least role that may: nothing but the role was wrong with it. */
@@ -775,6 +847,7 @@ async function theLedgerAgreesAndTheServerEnds() {
 const steps: readonly (readonly [string, () => Promise<void>])[] = [
   ["the link that serve prints makes the organisation, and a first warrant is paid", firstRun],
   ["the link makes no other", theLinkIsUsedUp],
+  ["in the sandbox an escalation is decided in a linked chat", anEscalationIsDecidedInAChat],
   ["in live, money comes in", moneyComesIn],
   ["an agent gets a budget and a key", anAgentGetsABudget],
   ["with it the agent opens within the budget, and nothing beyond", theAgentSpendsWithinIt],

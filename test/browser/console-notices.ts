@@ -1,15 +1,21 @@
 /**
- * `bun run browser`: a person chooses in headless Chromium how they hear of things. axe looks at the page, light and dark, and
- * finds nothing serious.
+ * `bun run browser`: a person chooses in headless Chromium how they hear of things, and links a chat. axe looks at the pages, light
+ * and dark, and finds nothing serious.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { claimNotice, endNotice, newNotice } from "../../src/core/notice.ts";
 import { openAtConsole } from "../support/at-console.ts";
-import { WALK_MS } from "../support/chromium.ts";
+import { BOT_NAME, BOT_TOKEN, startBotApi } from "../support/bot-api.ts";
+import { BY_BOT, CHAT, createUpdates, NOTICES as PATH, SECRET, WEBHOOK } from "../support/chats.ts";
+import { expectCareOn, WALK_MS } from "../support/chromium.ts";
+import { PASSWORD } from "../support/organisations.ts";
 
-const PATH = "/console/settings/notices";
-
-const { service, home, page, problems, signIn, expectCare } = await openAtConsole();
+const bot = startBotApi();
+afterAll(bot.stop);
+const { service, home, page, chromium, problems, signIn, expectCare } = await openAtConsole(
+  { MESSAGING_URL: bot.url },
+  { messagingToken: BOT_TOKEN, messagingSecret: SECRET },
+);
 
 /** Writes two notices to the owner: one was delivered, and one is tried again. */
 async function wereTold(): Promise<void> {
@@ -67,6 +73,33 @@ test(
         timeZone: "Europe/Berlin",
       },
     });
+    expect(problems).toEqual([]);
+  },
+  WALK_MS,
+);
+
+test(
+  "a person links a chat by a code, and unlinks it",
+  async () => {
+    const desk = await chromium.openPage();
+    await signIn(desk, "admin", PATH);
+    await desk.click("text=Link a chat");
+    await expectCare(CHAT);
+    await desk.fill("#password", "wrong password");
+    await desk.click("text=Make a code");
+    await desk.locator("#password-problem").waitFor();
+    await desk.fill("#password", PASSWORD);
+    await desk.click("text=Make a code");
+    const code = await desk.inputValue("#secret");
+    await desk.getByText(`@${BOT_NAME}`).waitFor();
+    await expectCareOn(desk, `${CHAT}/code`);
+    await desk.click("text=I have sent it");
+    const update = createUpdates().message(7, `/start ${code}`, { username: "ada" });
+    expect((await service.post(WEBHOOK, update, { headers: BY_BOT, key: null })).status).toBe(200);
+    await desk.getByText("@ada").waitFor();
+    await expectCareOn(desk, `${PATH}/linked`);
+    await desk.click("text=Unlink it");
+    await desk.getByRole("link", { name: "Link a chat" }).waitFor();
     expect(problems).toEqual([]);
   },
   WALK_MS,

@@ -1,5 +1,6 @@
 import { afterAll } from "bun:test";
 import type { Page } from "playwright-core";
+import type { Given, Secrets } from "../../src/config.ts";
 import type { Role } from "../../src/core/roles.ts";
 import { expectCareOf, openChromium, signIn, WALK_MS } from "./chromium.ts";
 import { PASSWORD } from "./organisations.ts";
@@ -11,10 +12,12 @@ const FUNDS = 1_000_000_000n;
 /**
  * What a file of tests at the console begins with: a server, an organisation with money, a source, a browser, and a page of nobody
  * yet. It ends with the file's tests.
+ *
+ * @param settings the environment, without `HOLDFAST_`
  */
-export async function openAtConsole() {
+export async function openAtConsole(settings: Given = {}, secrets: Partial<Secrets> = {}) {
   const problems: string[] = [];
-  const [source, service] = [startSource(), await startTestServer()];
+  const [source, service] = [startSource(), await startTestServer(settings, secrets)];
   const chromium = await openChromium(problems);
   afterAll(async () => {
     await chromium.close();

@@ -26,7 +26,7 @@ const DAY_MS = 24 * 3_600_000;
 const GATHERED_MS = 5 * 60_000;
 
 /** The updates that a bot API posts, each with the next id. */
-function createUpdates() {
+export function createUpdates() {
   let updateId = 0;
   const from = (chatId: number, more: object = {}) => ({ id: chatId, is_bot: false, ...more });
   return {

@@ -211,13 +211,13 @@ const formsOfPeople = ({ people, password }: Things): Readonly<Record<string, Se
     to: "/console/settings/notices",
     fields: { email: "on", from: "", until: "", time_zone: "UTC" },
   },
-  // Without a bot there is no code.
+  "POST /console/settings/notices/chat/unlink": { to: "/console/settings/notices/chat/unlink", fields: {} },
+  // Who has a chat makes no code.
   "POST /console/settings/notices/chat": {
     to: "/console/settings/notices/chat",
     fields: { password },
     answers: 200,
   },
-  "POST /console/settings/notices/chat/unlink": { to: "/console/settings/notices/chat/unlink", fields: {} },
   "POST /console/account/name": { to: "/console/account/name", fields: { name: "Changed by hand" } },
   "POST /console/account/remove-passkey": {
     to: "/console/account/remove-passkey",

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
-import { type Given, readConfig } from "../../src/config.ts";
+import { type Given, NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
 import { receiptPages } from "../../src/console/receipt/page.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -123,11 +123,14 @@ export const testSettings = (data: string): Given => ({
 });
 
 /** The real server, in this process, on a free port and a folder of its own. */
-export async function startTestServer(settings: Given = {}): Promise<Service> {
+export async function startTestServer(
+  settings: Given = {},
+  secrets: Partial<Secrets> = {},
+): Promise<Service> {
   const folder = newLedgerFolder();
   const config = readConfig({ ...testSettings(folder), ...settings }, {});
   if (isRefusal(config)) throw new Error(config.message);
-  const started = await startServer(config);
+  const started = await startServer(config, { ...NO_SECRETS, ...secrets });
   if (isRefusal(started)) throw new Error(started.message);
   const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
