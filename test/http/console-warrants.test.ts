@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { fieldsOf, openConsole } from "../support/console.ts";
-import type { TestOrganisation } from "../support/organisations.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { forgetCapsules } from "../../src/services/checks/capsule.ts";
+import { consoleOfShell, fieldsOf, openConsole } from "../support/console.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
 import { setThreshold } from "../support/passkeys.ts";
-import { type Service, startTestServer } from "../support/server.ts";
+import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
 /** The console's pages of warrants and escalations, as a browser without a script has them. */
@@ -22,9 +25,9 @@ afterAll(async () => {
 const as = (role: "viewer" | "operator" | "admin" | "owner") => openConsole(service, home.people[role].as);
 const spec = { clauses: [{ kind: "json.jsonpath", path: "$.a", equals: 1 }] };
 
-async function escalated(amount = "8400000") {
+async function escalated(amount = "8400000", answer: Parameters<Source["gives"]>[0] = { a: 2 }) {
   const warrant = await service.opened(home, { amount, spec, payee: "Ada <b>" });
-  const source_url = source.gives({ a: 2 });
+  const source_url = source.gives(answer);
   const checked = await service.post(
     `/v1/warrants/${warrant.id}/verify`,
     { source_url },
@@ -183,6 +186,25 @@ describe("one warrant", () => {
     expect((await stateOf(id)).state).toBe("released");
   });
 
+  test("shows admins its deliveries, with their endpoints, and not those of others at the same time", async () => {
+    const shell = startTestShell();
+    const own = await shell.organisation();
+    const hook = { organisation_id: own.id, mode: "live", events: [] } as const;
+    must(await createWebhook(shell.ctx, MACHINE, { ...hook, url: "http://127.0.0.1:9/mine" }));
+    const [{ id }] = [await shell.opened(own), await shell.opened(own)];
+    const shownTo = async (role: "admin" | "operator") =>
+      (await consoleOfShell(shell)(own.people[role].as).get(`/console/warrants/${id}`)).html;
+    const html = await shownTo("admin");
+    const links = [...html.matchAll(/href="\/console\/deliveries\/(whd_\w+)">([\w.]+)/g)];
+    expect(links.map(([, , event]) => event)).toEqual(["warrant.opened"]);
+    expect(html).toContain("http://127.0.0.1:9/mine");
+    const made = shell.ctx.reader.deliveries.list({ organisationId: own.id, mode: "live" }, 10);
+    expect(made.map(({ createdAt }) => createdAt)).toEqual([shell.clock.now, shell.clock.now]);
+    expect(made.find(({ warrantId }) => warrantId === id)?.id).toBe(links[0]?.[1]);
+    expect(await shownTo("operator")).not.toContain("whd_");
+    await shell.close();
+  });
+
   test("of another organisation, or of the other mode, is not there", async () => {
     const stranger = await service.organisation();
     const { id } = await service.opened(home, { spec });
@@ -320,6 +342,59 @@ describe("the inbox", () => {
     ]);
     const hidden = await as("operator").post(path, { ...fields, decision: "refund", note: "a\u202eb" });
     expect([hidden.status, hidden.text]).toEqual([400, expect.stringContaining("at most 2000 characters")]);
+  });
+
+  const bodyShownTo = async (role: Parameters<typeof as>[0], id: string): Promise<string> => {
+    const { html, text } = await as(role).get(`/console/escalations/${id}`);
+    return html.includes("The body of the answer") ? (text.split("The body of the answer")[1] ?? "") : "";
+  };
+
+  test.each([
+    ["text", '{"a":2,"report":"<b>Half \u202eof it</b>"}', "&lt;b&gt;Half \\u202eof it&lt;/b&gt;"],
+    ["no text", new Uint8Array([0xff, 0xfe, 0xfd]), "It has 3 bytes, and is no text."],
+    ["long", JSON.stringify({ a: 2, report: "x".repeat(300_000) }), "bytes, more than is shown here."],
+  ] as const)("shows who may decide the body of the answer: %s", async (_, answer, shown) => {
+    const { escalation } = await escalated("1000000", answer);
+    for (const role of ["operator", "owner"] as const)
+      expect(await bodyShownTo(role, escalation.id)).toContain(shown);
+    expect(await bodyShownTo("viewer", escalation.id)).toBe("");
+  });
+
+  test("shows no body where none came, and says where it is not kept any more", async () => {
+    const empty = await escalated("1000000", "");
+    expect(await bodyShownTo("operator", empty.escalation.id)).toBe("");
+    const { escalation } = await escalated("1000000");
+    expect(await bodyShownTo("operator", escalation.id)).toContain("{&quot;a&quot;:2}");
+    while ((await forgetCapsules(service.ctx, Number.MAX_SAFE_INTEGER)) > 0);
+    expect(await bodyShownTo("operator", escalation.id)).toContain("It is not kept any more.");
+  });
+
+  test("has pages, which lead through all that wait, and back", async () => {
+    const own = await service.organisation(100_000_000n);
+    const source_url = source.gives({ a: 2 });
+    for (let count = 0; count < 27; count++) {
+      const { id } = await service.opened(own, { spec });
+      await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: own.live.as });
+    }
+    const browser = openConsole(service, own.people.operator.as);
+    const { body } = await service.get("/v1/console/escalations", { as: own.people.operator.as });
+    const all: string[] = body.data.map(({ id }: { id: string }) => id);
+    const listed = (html: string) =>
+      [...html.matchAll(/href="\/console\/escalations\/(esc_\w+)/g)].map(([, id]) => id);
+    const first = await browser.get("/console/escalations");
+    expect(listed(first.html)).toEqual(all.slice(0, 25));
+    const next = /href="([^"]+)" rel="next"/.exec(first.html)?.[1] ?? "";
+    const second = await browser.get(next);
+    expect(listed(second.html)).toEqual(all.slice(25));
+    expect([
+      second.html.includes('rel="next"'),
+      second.html.includes('href="/console/escalations" rel="prev"'),
+    ]).toEqual([false, true]);
+    // One of them is shown with its own page of the list.
+    const [link = ""] = new RegExp(`/console/escalations/${all[26]}[^"]*`).exec(second.html) ?? [];
+    expect(listed((await browser.get(link)).html)).toEqual(all.slice(25));
+    const elsewhere = await browser.get("/console/escalations?after=nothing");
+    expect(listed(elsewhere.html)).toEqual(all.slice(0, 25));
   });
 
   test("without any it says where they come from", async () => {

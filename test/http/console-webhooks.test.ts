@@ -59,6 +59,23 @@ describe("an endpoint", () => {
     expect((await admin(other).get(path)).status).toBe(404);
   });
 
+  test("is listed by pages, oldest first, and each is offered as a filter of deliveries", async () => {
+    const own = await service.organisation();
+    const made: NewWebhook[] = [];
+    for (let count = 0; count < 26; count++) made.push(await endpointOf(own, `/many-${count}`));
+    const listed = (html: string) =>
+      [...html.matchAll(/href="\/console\/webhooks\/(whk_\w+)"/g)].map(([, id = ""]) => id);
+    const first = await admin(own).get("/console/webhooks");
+    expect(listed(first.html)).toEqual(made.slice(0, 25).map(({ id }) => id));
+    const next = /href="([^"]+)" rel="next"/.exec(first.html)?.[1] ?? "";
+    const second = await admin(own).get(next);
+    expect(listed(second.html)).toEqual([made[25]!.id]);
+    expect([second.html.includes('rel="next"'), second.html.includes('rel="prev"')]).toEqual([false, true]);
+    const { html } = await admin(own).get(`/console/deliveries?endpoint=${made[25]!.id}`);
+    for (const { id } of made) expect(html.split(`value="${id}"`)).toHaveLength(2);
+    expect(html).toMatch(new RegExp(`value="${made[25]!.id}" selected`));
+  });
+
   test("is made by a form, and its secret is shown once", async () => {
     const browser = admin();
     const made = await browser.formOn("/console/webhooks/new", "/console/webhooks/new");

@@ -58,6 +58,19 @@ test("no page loads more than 200 kB, its files included", async () => {
   }
 });
 
+test("every link to the documentation leads to a page, and to a heading of it", async () => {
+  const links = new Set(
+    walked.flatMap(({ html }) => [...html.matchAll(/href="(\/docs[^"]*)"/g)].map(([, link = ""]) => link)),
+  );
+  expect(links.size).toBeGreaterThan(15);
+  for (const link of links) {
+    const { pathname, hash } = new URL(link, "http://console");
+    const { status, text } = await service.get(pathname);
+    expect([link, status]).toEqual([link, 200]);
+    expect([link, hash === "" || text.includes(`id="${hash.slice(1)}"`)]).toEqual([link, true]);
+  }
+});
+
 test("nothing waits for a script: each page has its heading and its content, and no script stops the first paint", () => {
   for (const { path, html } of shown()) {
     const [, main = ""] = /<main[^>]*>([\s\S]*)<\/main>/.exec(html) ?? [];

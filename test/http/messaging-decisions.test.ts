@@ -346,6 +346,7 @@ describe("is refused in plain words, and moves nothing:", () => {
     const again = await retold();
     expect(buttonsIn(again.get(String(OPERATOR)))).toEqual({});
     expect(buttonsIn(again.get(String(ADMIN)))).toEqual({});
+    expect(again.get("45").text).toContain("is disputed, and waits for you as a second person");
     const forged = (mine?.Release ?? "").replace("ask-release", "release").replace(/\d+$/, "4");
     await refuses(OPERATOR, forged, /role admin or above|cannot become/);
     const owners = buttonsIn(again.get("45"));
@@ -425,10 +426,10 @@ test("an admin allows it at the console, an operator does not, and the audit log
   const path = "/console/settings";
   const action = `${path}/messaging-decisions`;
   const admin = chats.openConsole(home.people.admin.as);
-  expect((await admin.get(path)).text).toContain("Decisions in chats on");
+  expect((await admin.get(path)).text).toContain("Decisions in chats On");
   const off = await admin.post(action, await admin.formOn(path, action));
   expect(off.to).toBe(`${path}?done=decisions`);
-  expect((await admin.get(path)).text).toContain("Decisions in chats off");
+  expect((await admin.get(path)).text).toContain("Decisions in chats Off");
   expect(await admin.post(action, await admin.formOn(path, action))).toMatchObject({ status: 303 });
   const { as } = operator;
   const form = { _key: crypto.randomUUID(), _mode: "live", to: "off" };

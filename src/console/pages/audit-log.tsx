@@ -55,7 +55,12 @@ export async function showAuditLog(visit: Visit): Promise<Page | Refusal> {
       <>
         <Head
           title="Audit log"
-          about="Every change to the organisation and every sign-in, in both modes. Nothing here can be edited."
+          about={
+            <>
+              Every change to the organisation and every sign-in, in both modes. Nothing here can be edited.{" "}
+              <a href="/docs/people#the-audit-log">What is in it</a>
+            </>
+          }
           actions={
             <a class="button" href="/console/people">
               People

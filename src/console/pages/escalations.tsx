@@ -1,42 +1,56 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, refuse, refuseField, statusOf } from "../../core/errors.ts";
-import { DECISIONS, type Decision } from "../../core/escalation.ts";
-import { BPS_WHOLE } from "../../core/money.ts";
+import { DECISIONS } from "../../core/escalation.ts";
 import { readNote, readShare, readVersion } from "../../services/console/form-input.ts";
+import { type KeptBody, readKeptBody } from "../../services/console/kept-body.ts";
 import type { Waiting } from "../../services/console/overview.ts";
-import { decisionsOn, readEscalationDetail, readInbox } from "../../services/console/warrant-detail.ts";
+import { PAGE_SIZE } from "../../services/console/paging.ts";
+import { readEscalationDetail, readInbox } from "../../services/console/warrant-detail.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
-import { Card, Empty, Facts, Head, Notice } from "../parts/blocks.tsx";
-import { CheckFacts, Clauses } from "../parts/evidence.tsx";
-import { Amount, Line, percent, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
-import { Field, Form } from "../parts/forms.tsx";
-import type { Markup } from "../parts/markup.ts";
-import { Outcome, Split } from "../parts/money.tsx";
+import { Card, Empty, Facts, Head, Notice, Pager } from "../parts/blocks.tsx";
+import { CheckFacts, Clauses, Seen } from "../parts/evidence.tsx";
+import { Amount, Badge, Line, percent, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
 import type { Submission, Visit } from "../route.ts";
+import { Deciding, type Detail, problemOf, type Tried } from "./deciding.tsx";
 
 /** The inbox of escalations: why each waits, what was seen, and what each choice does to the money. */
 
-const LISTED_MAX = 50;
+const PATH = "/console/escalations";
 
 type OfEscalation = { readonly id: string };
-type Detail = Exclude<Awaited<ReturnType<typeof readEscalationDetail>>, Refusal | null>;
-/** What was sent and refused. */
-type Tried = { readonly fields: Readonly<Record<string, string>>; readonly refusal: Refusal };
 
 /** Without an id the one that waits longest is shown. */
 export async function showInbox(visit: Visit) {
-  const listed = await readInbox(visit.ctx, visit.caller, LISTED_MAX);
-  if (isRefusal(listed)) return listed;
-  const first = listed[0]?.escalation.id;
-  return first === undefined ? emptyInbox() : inboxPage(visit, listed, first, null);
+  const inbox = await inboxOf(visit);
+  if (isRefusal(inbox)) return inbox;
+  const first = inbox.listed[0]?.escalation.id;
+  if (first !== undefined) return inboxPage(visit, inbox, first, null);
+  return inbox.after === null ? emptyInbox() : { to: PATH };
 }
 
 export const showEscalation = (visit: Visit<OfEscalation>) => escalationPage(visit, null);
 
 async function escalationPage(visit: Visit<OfEscalation>, tried: Tried | null) {
-  const listed = await readInbox(visit.ctx, visit.caller, LISTED_MAX);
-  return isRefusal(listed) ? listed : inboxPage(visit, listed, visit.params.id, tried);
+  const inbox = await inboxOf(visit);
+  return isRefusal(inbox) ? inbox : inboxPage(visit, inbox, visit.params.id, tried);
 }
+
+/** The page of the list that the address asks for. */
+type Inbox = {
+  readonly listed: readonly Waiting[];
+  /** Where it begins; null for the first page. */
+  readonly after: string | null;
+  readonly next: string | null;
+};
+
+async function inboxOf({ ctx, caller, search }: Visit): Promise<Inbox | Refusal> {
+  const after = search.get("after") || null;
+  const inbox = await readInbox(ctx, caller, after, PAGE_SIZE);
+  return isRefusal(inbox) ? inbox : { ...inbox, after };
+}
+
+const addressOf = (path: string, after: string | null): string =>
+  after === null ? path : `${path}?${new URLSearchParams({ after })}`;
 
 const emptyInbox = () =>
   ({
@@ -61,10 +75,12 @@ const emptyInbox = () =>
     ),
   }) as const;
 
-async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, tried: Tried | null) {
+async function inboxPage(visit: Visit, inbox: Inbox, id: string, tried: Tried | null) {
   const detail = await readEscalationDetail(visit.ctx, visit.caller, id);
   if (detail === null) return refuse("escalation_not_found", "There is no such escalation.");
   if (isRefusal(detail)) return detail;
+  const { checkId } = detail.escalation;
+  const body = checkId === null ? null : await readKeptBody(visit.ctx, visit.caller, checkId);
   return {
     title: "Escalations",
     section: "escalations",
@@ -74,13 +90,16 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
         <Head
           title="Escalations"
           about={
-            <span class="keys">
-              <kbd>j</kbd> <kbd>k</kbd> move, <kbd>1</kbd> to <kbd>4</kbd> choose
-            </span>
+            <>
+              <span class="keys">
+                <kbd>j</kbd> <kbd>k</kbd> move, <kbd>1</kbd> to <kbd>4</kbd> choose ·{" "}
+              </span>
+              <a href="/docs/console#escalations">How to decide</a>
+            </>
           }
         />
         <div id="all" class="inbox">
-          <InboxList listed={listed} current={id} />
+          <InboxList inbox={inbox} current={id} />
           <div class="inbox-one">
             {visit.search.get("done") === "decided" ? (
               <Notice kind="done">
@@ -94,7 +113,7 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
               <Notice kind="problem">{tried.refusal.message}</Notice>
             ) : null}
             <div id={`of-${id}`} class="stack" data-live={detail.warrant.id}>
-              <One visit={visit} detail={detail} tried={tried} />
+              <One visit={visit} detail={detail} body={body} tried={tried} />
             </div>
           </div>
         </div>
@@ -103,37 +122,46 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
   } as const;
 }
 
-const InboxList = ({ listed, current }: { listed: readonly Waiting[]; current: string }) => (
-  <nav id="inbox" class="inbox-list" aria-label="Escalations" data-inbox data-live="escalations">
-    <ul>
-      {listed.map(({ escalation, warrant }) => (
-        <li>
-          <a
-            href={`/console/escalations/${escalation.id}`}
-            aria-current={escalation.id === current ? "true" : undefined}
-          >
-            <span class="between">
-              <Line of={warrant.payee} />
-              <Amount of={warrant.amount} asset={warrant.asset} />
-            </span>
-            <span class="between">
-              <small>
-                <Time at={escalation.createdAt} />
-              </small>
-              {escalation.status === "resolved" ? (
-                <span class="badge">resolved</span>
-              ) : (
-                <StateBadge state={warrant.state} />
-              )}
-            </span>
-          </a>
-        </li>
-      ))}
-    </ul>
-  </nav>
+const InboxList = ({ inbox: { listed, after, next }, current }: { inbox: Inbox; current: string }) => (
+  <div id="inbox" data-live="escalations">
+    <nav class="inbox-list" aria-label="Escalations" data-inbox>
+      <ul>
+        {listed.map(({ escalation, warrant }) => (
+          <li>
+            <a
+              href={addressOf(`${PATH}/${escalation.id}`, after)}
+              aria-current={escalation.id === current ? "true" : undefined}
+            >
+              <span class="between">
+                <Line of={warrant.payee} />
+                <Amount of={warrant.amount} asset={warrant.asset} />
+              </span>
+              <span class="between">
+                <small>
+                  <Time at={escalation.createdAt} />
+                </small>
+                {escalation.status === "resolved" ? (
+                  <Badge of="resolved" />
+                ) : (
+                  <StateBadge state={warrant.state} />
+                )}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+    <Pager
+      newer={after === null ? null : PATH}
+      newerWords="← First"
+      older={next === null ? null : addressOf(PATH, next)}
+    />
+  </div>
 );
 
-const One = ({ visit, detail, tried }: { visit: Visit; detail: Detail; tried: Tried | null }) => {
+type OneProps = { visit: Visit; detail: Detail; body: KeptBody | null; tried: Tried | null };
+
+const One = ({ visit, detail, body, tried }: OneProps) => {
   const { warrant, escalation, checks } = detail;
   const check = checks.find(({ id }) => id === escalation.checkId);
   return (
@@ -168,8 +196,30 @@ const One = ({ visit, detail, tried }: { visit: Visit; detail: Detail; tried: Tr
         <Clauses clauses={warrant.spec.clauses} check={check} />
         {check ? <CheckFacts check={check} /> : null}
       </Card>
+      {body ? (
+        <Card title="The body of the answer">
+          <Body of={body} />
+        </Card>
+      ) : null}
     </>
   );
+};
+
+const Body = ({ of }: { of: KeptBody }) => {
+  switch (of.kind) {
+    case "text":
+      return <Seen of={of.text} />;
+    case "long":
+      return <p class="quiet">It has {of.bytes} bytes, more than is shown here.</p>;
+    case "binary":
+      return <p class="quiet">It has {of.bytes} bytes, and is no text.</p>;
+    case "gone":
+      return (
+        <p class="quiet">
+          It is not kept any more. <a href="/docs/security#capsules">For how long it is</a>
+        </p>
+      );
+  }
 };
 
 const Why = ({ codes }: { codes: Detail["escalation"]["reasonCodes"] }) => (
@@ -177,139 +227,6 @@ const Why = ({ codes }: { codes: Detail["escalation"]["reasonCodes"] }) => (
     {codes.length === 0 ? "the policy says so" : codes.map((code) => <Reason code={code} />)}
   </span>
 );
-
-/** The choices, each with what it does to the money; or why there are none for this person. */
-const Deciding = ({ visit, detail, tried }: { visit: Visit; detail: Detail; tried: Tried | null }) => {
-  const { escalation, warrant } = detail;
-  if (escalation.status === "resolved") {
-    return (
-      <Card title="Resolved">
-        <p>
-          {escalation.decision?.replaceAll("_", " ")}
-          {escalation.releasedBps === null ? "" : ` of ${percent(escalation.releasedBps)}`},{" "}
-          <Time at={escalation.resolvedAt ?? escalation.createdAt} />
-        </p>
-      </Card>
-    );
-  }
-  const decisions = decisionsOn(detail, visit.caller);
-  if (decisions.length === 0) {
-    return (
-      <Notice kind="note">
-        {warrant.state === "disputed"
-          ? "An admin or owner who did not raise the dispute decides this one."
-          : "An operator, admin or owner decides this one."}
-      </Notice>
-    );
-  }
-  return <DecisionForm visit={visit} detail={detail} decisions={decisions} tried={tried} />;
-};
-
-/** The field that is wrong, and how; no field where it is about the whole. */
-function problemOf(tried: Tried | null): { readonly field: string; readonly problem: string } {
-  const message = tried?.refusal.message ?? "";
-  const [, field = "", problem = message] = /^(decision|share|note): (.*)$/s.exec(message) ?? [];
-  return { field, problem };
-}
-
-type DecisionFormProps = {
-  visit: Visit;
-  detail: Detail;
-  decisions: readonly Decision[];
-  tried: Tried | null;
-};
-
-const DecisionForm = ({ visit, detail, decisions, tried }: DecisionFormProps) => {
-  const { warrant, escalation, needsPasskey } = detail;
-  const share = tried?.fields.share ?? "50";
-  const { field, problem } = problemOf(tried);
-  return (
-    <Card title="Decide">
-      <p class="notice problem" role="alert" data-problem hidden />
-      <Form
-        by={visit}
-        action={`/console/escalations/${escalation.id}`}
-        label="Decide"
-        attributes={{
-          "data-split-root": "",
-          "data-warrant": warrant.id,
-          ...(needsPasskey && { "data-signed": "" }),
-        }}
-      >
-        <input type="hidden" name="version" value={String(warrant.version)} />
-        <input type="hidden" name="passkey_token" value="" />
-        <fieldset data-choices aria-describedby={field === "decision" ? "decision-problem" : undefined}>
-          <legend class="hidden">What happens to the money</legend>
-          {decisions.map((decision) => (
-            <Choice decision={decision} detail={detail} checked={tried?.fields.decision === decision} />
-          ))}
-          {field === "decision" ? (
-            <p class="problem" id="decision-problem">
-              {problem}
-            </p>
-          ) : null}
-        </fieldset>
-        {decisions.includes("partial_release") ? (
-          <div class="share">
-            <Split warrant={warrant} share={share} problem={field === "share" ? problem : undefined} />
-            <Outcome warrant={warrant} paidBps={BPS_WHOLE / 2} />
-          </div>
-        ) : null}
-        <Field
-          name="note"
-          label="Note"
-          value={tried?.fields.note ?? ""}
-          hint="Why, for whoever reads it later. It may stay empty."
-          problem={field === "note" ? problem : undefined}
-          attributes={{ maxlength: "2000" }}
-        />
-        <button type="submit" class="primary wide">
-          {needsPasskey ? "Decide, with your passkey" : "Decide"}
-        </button>
-      </Form>
-    </Card>
-  );
-};
-
-/** What a choice is called, and what it does. */
-function choiceOf(decision: Decision, { warrant }: Detail): readonly [words: string, what: Markup] {
-  const amount = <Amount of={warrant.amount} asset={warrant.asset} />;
-  const payee = <Text of={warrant.payee.slice(0, 60)} />;
-  switch (decision) {
-    case "release":
-      return [
-        "Release",
-        <>
-          {amount} is paid to {payee}
-        </>,
-      ];
-    case "partial_release":
-      return [
-        "Release a part",
-        <>
-          <span data-returned>The rest</span> returns, and <span data-paid>a share</span> is paid to {payee}
-        </>,
-      ];
-    case "refund":
-      return ["Refund", <>{amount} returns to available, and nothing is paid</>];
-    case "dispute":
-      return ["Dispute", <>{amount} stays held until another admin or owner decides</>];
-  }
-}
-
-const Choice = ({ decision, detail, checked }: { decision: Decision; detail: Detail; checked: boolean }) => {
-  const [words, what] = choiceOf(decision, detail);
-  return (
-    <label class="choice">
-      <input type="radio" name="decision" value={decision} required checked={checked} />
-      <span>
-        <strong>{words}</strong>
-        <span class="quiet">{what}</span>
-      </span>
-      <kbd class="keys">{["release", "partial_release", "refund", "dispute"].indexOf(decision) + 1}</kbd>
-    </label>
-  );
-};
 
 export async function sendDecision(submission: Submission<OfEscalation>) {
   const { ctx, caller, fields, idempotency, params } = submission;

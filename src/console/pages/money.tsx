@@ -27,7 +27,12 @@ export async function showMoney(visit: Visit) {
       <>
         <Head
           title="Money"
-          about="What is available, what warrants hold, and what was paid to payees in the ledger."
+          about={
+            <>
+              What is available, what warrants hold, and what was paid to payees in the ledger.{" "}
+              <a href="/docs/concepts#amounts">How amounts are counted</a>
+            </>
+          }
           actions={
             mayRecord ? (
               <a class="button primary" href="/console/money/deposit">

@@ -12,7 +12,7 @@ import {
 } from "../../services/admin/switches.ts";
 import type { InstanceState } from "../instance-state.ts";
 import { Card, Facts, Head, Notice, UndoLink } from "../parts/blocks.tsx";
-import { Amount, Id, Text } from "../parts/figures.tsx";
+import { Amount, Badge, Id, Text } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import { OnlyFor, State, Turn } from "../parts/switches.tsx";
 import { problemsOf } from "../problems.ts";
@@ -58,9 +58,14 @@ async function settingsPage(
         <Head
           title="Settings"
           actions={
-            <a class="button" href="/console/account">
-              Your account
-            </a>
+            <>
+              <a class="button" href="/console/settings/notices">
+                Your notices
+              </a>
+              <a class="button" href="/console/account">
+                Your account
+              </a>
+            </>
           }
         />
         {done ? (
@@ -144,9 +149,15 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
   );
 };
 
+/** Leads to what the documentation says of a switch. */
+const More = ({ at }: { at: string }) => <a href={`/docs/${at}`}>More</a>;
+
 const KillSwitch = ({ organisation, isAdmin }: { organisation: Organisation; isAdmin: boolean }) => (
   <Card title="Kill switch" aside={<State isOn={organisation.killSwitch} />}>
-    <p class="quiet">While it is on, no new warrant opens, in live and in the sandbox. Open ones go on.</p>
+    <p class="quiet">
+      While it is on, no new warrant opens, in live and in the sandbox. Open ones go on.{" "}
+      <More at="people#the-kill-switch" />
+    </p>
     {isAdmin ? (
       <a
         class={`button ${organisation.killSwitch ? "" : "danger"}`}
@@ -174,7 +185,7 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
     >
       <p class="quiet">
         Above it, money leaves only with a person's passkey: a policy's release waits for a person, and that
-        person signs. While it is set, assets other than USDC are refused.
+        person signs. While it is set, assets other than USDC are refused. <More at="people#the-threshold" />
       </p>
       {isOwner ? (
         <Form
@@ -204,7 +215,8 @@ const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
   <Card title="Second factor" aside={<State isOn={organisation.secondFactor} />}>
     <p class="quiet">
       While it is on, operators, admins and owners prove a passkey before anything else, also where they are
-      signed in already. Who has none yet can only add one. You are asked too.
+      signed in already. Who has none yet can only add one. You are asked too.{" "}
+      <More at="people#the-second-factor" />
     </p>
     {isOwner ? (
       <Turn
@@ -225,7 +237,8 @@ const MessagingDecisions = ({ visit, organisation, isAdmin }: AdminsProps) => (
   <Card title="Decisions in chats" aside={<State isOn={organisation.messagingDecisions} />}>
     <p class="quiet">
       While it is on, people release and refund escalations by buttons in the chat that they have linked, with
-      the role that they have. Not while the second factor is on, and not from the passkey threshold on.
+      the role that they have. Not while the second factor is on, and not from the passkey threshold on.{" "}
+      <More at="notices#the-messaging-bot" />
     </p>
     {isAdmin ? (
       <Turn
@@ -241,13 +254,10 @@ const MessagingDecisions = ({ visit, organisation, isAdmin }: AdminsProps) => (
 );
 
 const ReceiptSpecs = ({ visit, organisation, isAdmin }: AdminsProps) => (
-  <Card
-    title="Specs on receipts"
-    aside={<span class="badge">{organisation.hidesSpecs ? "hidden" : "shown"}</span>}
-  >
+  <Card title="Specs on receipts" aside={<Badge of={organisation.hidesSpecs ? "hidden" : "shown"} />}>
     <p class="quiet">
       Receipts are public. Where specs are hidden, all receipts show their hashes alone, at once; copies that
-      others made stay as they are.
+      others made stay as they are. <More at="security#receipts" />
     </p>
     {isAdmin ? (
       <Turn

@@ -4,16 +4,18 @@ import type { Band } from "../../core/policy.ts";
 import { type Actor, roleIsAtLeast } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
 import { isSettled } from "../../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 import { readVersion } from "../../services/console/form-input.ts";
 import { decisionsOn, readWarrantDetail, type WarrantDetail } from "../../services/console/warrant-detail.ts";
 import { verifyWarrant } from "../../services/warrants/verify.ts";
 import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
 import { CheckFacts, Clauses } from "../parts/evidence.tsx";
-import { Amount, Id, percent, STATE_WORDS, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, Id, Line, percent, STATE_WORDS, StateBadge, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import { moneyOf, shareWords } from "../parts/money.tsx";
 import type { Submission, Visit } from "../route.ts";
 import { AgentLink } from "./agents/words.tsx";
+import { DeliveryBadge } from "./webhooks/words.tsx";
 
 /** One warrant: what was promised, what was seen, what was decided, and what a person can do now. */
 
@@ -76,10 +78,13 @@ async function warrantPage(visit: Visit<OfWarrant>, problem: { url: string; refu
               ))}
             </div>
           </div>
-          <div id="facts" data-live={warrant.id}>
+          <div id="facts" data-live={`${warrant.id} deliveries`}>
             <Money detail={detail} />
             <Policy detail={detail} />
             <Timeline detail={detail} />
+            {detail.deliveries === null ? null : (
+              <Deliveries of={detail.deliveries} endpoints={detail.endpoints} />
+            )}
             <Card title="Details">
               <Facts
                 of={[
@@ -220,6 +225,34 @@ const Timeline = ({ detail: { trace, names } }: { detail: WarrantDetail }) => (
         </li>
       ))}
     </ol>
+  </Card>
+);
+
+type DeliveriesProps = { of: readonly WebhookDelivery[]; endpoints: readonly WebhookEndpoint[] };
+
+const Deliveries = ({ of, endpoints }: DeliveriesProps) => (
+  <Card title="Deliveries" aside={<a href="/console/deliveries">All of them</a>}>
+    {of.length === 0 ? (
+      <p class="quiet">No endpoint has asked for what happened to it.</p>
+    ) : (
+      <>
+        <ol class="steps">
+          {of.map((delivery) => (
+            <li>
+              <div>
+                <a href={`/console/deliveries/${delivery.id}`}>{delivery.event}</a>{" "}
+                <DeliveryBadge of={delivery.status} />
+                <div class="quiet">
+                  <Line of={endpoints.find(({ id }) => id === delivery.webhookId)?.url ?? ""} />
+                </div>
+              </div>
+              <Time at={delivery.createdAt} />
+            </li>
+          ))}
+        </ol>
+        <p class="hint">As each was first sent. What was sent again is among all of them.</p>
+      </>
+    )}
   </Card>
 );
 

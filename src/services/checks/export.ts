@@ -5,7 +5,7 @@ import type { CheckExport } from "../../resources/check-export.ts";
 import type { Context } from "../context.ts";
 import { schemasOf } from "./evaluate.ts";
 
-/** A check with all that it was made from. Only the command line has it (docs/security, "Capsules"). */
+/** A check with all that it was made from. Only the command line has all of it (docs/security, "Capsules"). */
 export async function exportCheck(
   ctx: Context,
   { check_id: id }: { readonly check_id: string },

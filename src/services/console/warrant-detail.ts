@@ -14,8 +14,13 @@ import {
 } from "../../core/roles.ts";
 import type { TraceEntry } from "../../core/trace.ts";
 import { isLegalMove, STATE_OF, type Warrant, warrantNotFound } from "../../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
+import { firstOf } from "../page-of-list.ts";
+import { cursorOf, placeOf } from "../read-backs.ts";
+import type { Waiting } from "./overview.ts";
+import { endpointsOf } from "./webhooks.ts";
 
 /** Everything that a person sees of one warrant, with names in place of ids. */
 export type WarrantDetail = {
@@ -33,7 +38,14 @@ export type WarrantDetail = {
   readonly names: ReadonlyMap<string, string>;
   /** Whether a decision on it needs the signature of a passkey. */
   readonly needsPasskey: boolean;
+  /** Its events on their way to endpoints, as they were first sent, newest first; null to who sees no deliveries. */
+  readonly deliveries: readonly WebhookDelivery[] | null;
+  /** The endpoints of these. */
+  readonly endpoints: readonly WebhookEndpoint[];
 };
+
+/** How many deliveries a page of a warrant shows. */
+const DELIVERIES_MAX = 50;
 
 export async function readWarrantDetail(
   ctx: Context,
@@ -50,8 +62,8 @@ export async function readWarrantDetail(
 
 async function detailOf(reader: Reader, caller: Caller, warrant: Warrant): Promise<WarrantDetail> {
   const trace = await reader.trace.of(warrant.id);
-  const policies = warrant.policyId === null ? [] : await reader.policies.list(caller.organisationId);
-  const policy = policies.find(({ id }) => id === warrant.policyId) ?? null;
+  const policy =
+    warrant.policyId === null ? null : await reader.policies.get(caller.organisationId, warrant.policyId);
   const escalation = await reader.escalations.waitingOf(warrant.id);
   const organisation = await reader.organisations.get(caller.organisationId);
   const people = [escalation?.raisedBy ?? null].map((id) => id && ({ kind: "user", id } as const));
@@ -68,7 +80,18 @@ async function detailOf(reader: Reader, caller: Caller, warrant: Warrant): Promi
       ...people.filter((one) => one !== null && one !== ""),
     ]),
     needsPasskey: isAboveThreshold(organisation?.passkeyThreshold ?? null, warrant),
+    ...(await deliveriesOf(reader, caller, trace)),
   };
+}
+
+async function deliveriesOf(
+  reader: Reader,
+  caller: Caller,
+  trace: readonly TraceEntry[],
+): Promise<Pick<WarrantDetail, "deliveries" | "endpoints">> {
+  if (refuseAccess(caller, ACCESS.administer)) return { deliveries: null, endpoints: [] };
+  const deliveries = await reader.deliveries.ofMoves(caller, trace, DELIVERIES_MAX);
+  return { deliveries, endpoints: await endpointsOf(reader, deliveries) };
 }
 
 async function namesOf(reader: Reader, actors: readonly Actor[]): Promise<ReadonlyMap<string, string>> {
@@ -116,18 +139,24 @@ export async function readEscalationDetail(ctx: Context, caller: Caller, id: str
   return isRefusal(detail) ? detail : { ...detail, escalation };
 }
 
-/** The inbox: what waits, the longest waiting first, then what was resolved last; each with its warrant. */
-export async function readInbox(ctx: Context, caller: Caller, limit: number) {
+/**
+ * A page of the inbox: what waits, the longest waiting first, then what was resolved last; each with its warrant. `next` is where the
+ * page after it begins; null where it is the last one.
+ *
+ * @param after `next` of the page before; null for the first page, which is what another cursor gives too
+ */
+export async function readInbox(ctx: Context, caller: Caller, after: string | null, limit: number) {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
-    const listed = await reader.escalations.list(caller, limit);
-    const found = await Promise.all(
-      listed.map(async (escalation) => ({
-        escalation,
-        warrant: await reader.warrants.get(caller, escalation.warrantId),
-      })),
-    );
-    return found.flatMap(({ escalation, warrant }) => (warrant ? [{ escalation, warrant }] : []));
+    const place = after === null ? null : await placeOf(reader, caller, after);
+    const found = await reader.escalations.list(caller, limit + 1, isRefusal(place) ? null : place);
+    const { rows, more } = firstOf(found, limit, cursorOf);
+    const listed: Waiting[] = [];
+    for (const escalation of rows) {
+      const warrant = await reader.warrants.get(caller, escalation.warrantId);
+      if (warrant) listed.push({ escalation, warrant });
+    }
+    return { listed, next: more.next_cursor };
   });
 }

@@ -10,7 +10,9 @@ import {
 import type { Reader } from "../../store/reader.ts";
 import { findWebhook } from "../admin/webhooks.ts";
 import type { Context } from "../context.ts";
+import { firstOf } from "../page-of-list.ts";
 import { bodyOf } from "../webhooks/attempt.ts";
+import { PAGE_SIZE } from "./paging.ts";
 
 /** Endpoints and deliveries for people: paged, filtered, and each delivery with its request. */
 
@@ -24,19 +26,44 @@ export type DeliveriesAsked = {
 
 export type DeliveriesPage = {
   readonly deliveries: readonly WebhookDelivery[];
+  readonly endpoints: readonly WebhookEndpoint[];
   /** The delivery after which the next page begins; null at the end. */
   readonly next: string | null;
 };
 
-const PAGE_SIZE = 25;
 /** Filters read deliveries this many at a time, and no more than the second number for a page, so that no page waits for all of them. */
 const STEP = 250;
 const LOOKED_MAX = 2_000;
 
-/** The endpoints of the caller's organisation and mode, oldest first. There are few: an organisation may have a hundred. */
-export async function readEndpoints(ctx: Context, caller: Caller) {
+/**
+ * A page of the endpoints of the caller's organisation and mode, oldest first, and where the next one begins; null at the end.
+ *
+ * @param after the last one of the page before; null for the first page
+ */
+export async function readEndpoints(ctx: Context, caller: Caller, after: string | null, limit = PAGE_SIZE) {
   const refused = refuseAccess(caller, ACCESS.administer);
-  return refused ?? ctx.store.read(({ webhooks }) => webhooks.list(caller));
+  if (refused) return refused;
+  return ctx.store.read(async ({ webhooks }) => {
+    const { rows, more } = firstOf(
+      await webhooks.list(caller, { after, limit: limit + 1 }),
+      limit,
+      ({ id }) => id,
+    );
+    return { endpoints: rows, next: more.next_cursor };
+  });
+}
+
+/** The endpoints to which these went. */
+export async function endpointsOf(
+  reader: Reader,
+  deliveries: readonly WebhookDelivery[],
+): Promise<readonly WebhookEndpoint[]> {
+  const found: WebhookEndpoint[] = [];
+  for (const id of new Set(deliveries.map(({ webhookId }) => webhookId))) {
+    const webhook = await reader.webhooks.get(id);
+    if (webhook) found.push(webhook);
+  }
+  return found;
 }
 
 export async function readEndpoint(
@@ -55,10 +82,18 @@ export async function readDeliveries(
   asked: DeliveriesAsked,
 ): Promise<DeliveriesPage | Refusal> {
   const refused = refuseAccess(caller, ACCESS.administer);
-  return refused ?? ctx.store.read((reader) => pageOf(reader, caller, asked));
+  if (refused) return refused;
+  return ctx.store.read(async (reader) => {
+    const page = await pageOf(reader, caller, asked);
+    return { ...page, endpoints: await endpointsOf(reader, page.deliveries) };
+  });
 }
 
-async function pageOf(reader: Reader, caller: Caller, asked: DeliveriesAsked): Promise<DeliveriesPage> {
+async function pageOf(
+  reader: Reader,
+  caller: Caller,
+  asked: DeliveriesAsked,
+): Promise<Omit<DeliveriesPage, "endpoints">> {
   const { webhookId, status, event } = asked;
   const isWanted = (one: WebhookDelivery): boolean =>
     (webhookId === null || one.webhookId === webhookId) &&

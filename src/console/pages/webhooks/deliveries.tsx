@@ -2,73 +2,27 @@
 import { isRefusal } from "../../../core/errors.ts";
 import { printableLines } from "../../../core/hidden-characters.ts";
 import { EVENT_TYPES } from "../../../core/warrant.ts";
-import {
-  DELIVERY_STATUSES,
-  type DeliveryStatus,
-  type WebhookDelivery,
-  type WebhookEndpoint,
-} from "../../../core/webhook.ts";
+import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookEndpoint } from "../../../core/webhook.ts";
 import { redeliver } from "../../../services/admin/deliveries.ts";
 import {
   type DeliveriesAsked,
   type DeliveryDetail,
   readDeliveries,
   readDelivery,
+  readEndpoint,
   readEndpoints,
 } from "../../../services/console/webhooks.ts";
-import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../../parts/blocks.tsx";
-import { Id, Line, Text, Time } from "../../parts/figures.tsx";
+import { Card, Empty, Facts, Head, Notice, Pager } from "../../parts/blocks.tsx";
+import { CHOICES_MAX, choicesOf } from "../../parts/choices.ts";
+import { Badge, Id, Text, Time } from "../../parts/figures.tsx";
 import { Filters } from "../../parts/filters.tsx";
 import { Choose, Form } from "../../parts/forms.tsx";
 import type { Submission, Visit } from "../../route.ts";
+import { answerWords, DeliveryBadge, DeliveryTable, STATUS_WORDS } from "./words.tsx";
 
 /** What was sent to endpoints: the list with its filters, and one delivery with its request and its answer. */
 
 type OfDelivery = { readonly id: string };
-
-const STATUS_WORDS: Readonly<Record<DeliveryStatus, readonly [words: string, badge: string]>> = {
-  pending: ["Pending", "held"],
-  delivered: ["Delivered", "pass"],
-  failed: ["Failed, tried again", "escalated"],
-  exhausted: ["Given up", "fail"],
-};
-
-const StatusBadge = ({ of }: { of: DeliveryStatus }) => (
-  <span class={`badge ${STATUS_WORDS[of][1]}`}>{STATUS_WORDS[of][0]}</span>
-);
-
-/** The status of the last answer, or why there is none. */
-const answerWords = ({ responseCode, responseStart, attempts }: WebhookDelivery): string => {
-  if (responseCode !== null) return String(responseCode);
-  return attempts === 0 ? "not sent yet" : (responseStart ?? "none").replaceAll("_", " ");
-};
-
-/** @param endpoints where they may have gone; without them all went to the same one */
-export const DeliveryTable = ({
-  of,
-  endpoints,
-}: {
-  of: readonly WebhookDelivery[];
-  endpoints?: readonly WebhookEndpoint[];
-}) => {
-  const urls = endpoints && new Map(endpoints.map(({ id, url }) => [id, url]));
-  return (
-    <Table
-      label="Deliveries"
-      columns={["Event", "Status", "Answer", "Made", "Attempts", ...(urls ? ["Endpoint"] : [])]}
-      wide={["Attempts", "Endpoint"]}
-      numbers={["Attempts"]}
-      rows={of.map((delivery) => [
-        <a href={`/console/deliveries/${delivery.id}`}>{delivery.event}</a>,
-        <StatusBadge of={delivery.status} />,
-        answerWords(delivery),
-        <Time at={delivery.createdAt} />,
-        String(delivery.attempts),
-        ...(urls ? [<Line of={urls.get(delivery.webhookId) ?? delivery.webhookId} />] : []),
-      ])}
-    />
-  );
-};
 
 /** What the URL asks for. What it says wrongly is as if it said nothing. */
 const askedOf = (search: URLSearchParams): DeliveriesAsked => ({
@@ -89,9 +43,9 @@ function pathOf({ webhookId, status, event }: DeliveriesAsked, after: string | n
 }
 
 export async function showDeliveries(visit: Visit) {
-  const endpoints = await readEndpoints(visit.ctx, visit.caller);
-  if (isRefusal(endpoints)) return endpoints;
   const asked = askedOf(visit.search);
+  const offered = await endpointsOffered(visit, asked);
+  if (isRefusal(offered)) return offered;
   const page = await readDeliveries(visit.ctx, visit.caller, asked);
   if (isRefusal(page)) return page;
   return {
@@ -109,7 +63,7 @@ export async function showDeliveries(visit: Visit) {
           }
         />
         <Card>
-          <DeliveryFilters asked={asked} endpoints={endpoints} />
+          <DeliveryFilters asked={asked} endpoints={offered} />
           <div id="results" data-live={asked.olderThan === null ? "deliveries" : undefined}>
             {page.deliveries.length === 0 && page.next === null ? (
               <Nothing asked={asked} />
@@ -118,7 +72,7 @@ export async function showDeliveries(visit: Visit) {
                 {page.deliveries.length === 0 ? (
                   <p class="quiet">None among those. The search goes on with older ones.</p>
                 ) : (
-                  <DeliveryTable of={page.deliveries} endpoints={endpoints} />
+                  <DeliveryTable of={page.deliveries} endpoints={page.endpoints} />
                 )}
                 <Pager
                   newer={asked.olderThan === null ? null : pathOf(asked, null)}
@@ -136,6 +90,15 @@ export async function showDeliveries(visit: Visit) {
 
 const ANY = { value: "", words: "Any" };
 
+/** The endpoints that the filter names, the one that is chosen among them. */
+async function endpointsOffered({ ctx, caller }: Visit, { webhookId }: DeliveriesAsked) {
+  const first = await readEndpoints(ctx, caller, null, CHOICES_MAX);
+  if (isRefusal(first)) return first;
+  const chosen = webhookId === null ? null : await readEndpoint(ctx, caller, webhookId);
+  const isNamed = chosen === null || isRefusal(chosen) || first.endpoints.some(({ id }) => id === chosen.id);
+  return isNamed ? first.endpoints : [...first.endpoints, chosen];
+}
+
 const DeliveryFilters = ({
   asked,
   endpoints,
@@ -148,7 +111,11 @@ const DeliveryFilters = ({
       name="endpoint"
       label="Endpoint"
       value={asked.webhookId ?? ""}
-      choices={[ANY, ...endpoints.map(({ id, url }) => ({ value: id, words: url.slice(0, 80) }))]}
+      choices={choicesOf(
+        endpoints.map(({ id, url }) => ({ id, name: url.slice(0, 80) })),
+        "Any",
+        asked.webhookId,
+      )}
     />
     <Choose
       name="status"
@@ -249,7 +216,7 @@ const Progress = ({ of: delivery }: { of: WebhookDelivery }) => (
   <Card title="Delivery">
     <Facts
       of={[
-        ["Status", <StatusBadge of={delivery.status} />],
+        ["Status", <DeliveryBadge of={delivery.status} />],
         ["Attempts", `${delivery.attempts} of 4`],
         [
           "Next attempt",
@@ -321,9 +288,7 @@ const Response = ({ of: delivery }: { of: WebhookDelivery }) => (
       {delivery.responseCode === null ? (
         answerWords(delivery)
       ) : (
-        <span class={`badge ${isSuccess(delivery.responseCode) ? "pass" : "fail"}`}>
-          {delivery.responseCode}
-        </span>
+        <Badge look={isSuccess(delivery.responseCode) ? "pass" : "fail"} of={String(delivery.responseCode)} />
       )}
     </p>
     {delivery.responseCode !== null && delivery.responseStart ? (

@@ -10,8 +10,8 @@ import { Id, Text, Time } from "../../parts/figures.tsx";
 import { Choose, Form } from "../../parts/forms.tsx";
 import { problemsOf } from "../../problems.ts";
 import type { Submission, Visit } from "../../route.ts";
-import { DeliveryTable } from "./deliveries.tsx";
 import { EndpointBadge, eventsOf } from "./endpoints.tsx";
+import { DeliveryTable } from "./words.tsx";
 
 /** One endpoint: what it gets, an example for it, what it missed, and its end. */
 

@@ -4,20 +4,22 @@ import { EVENT_TYPES } from "../../../core/warrant.ts";
 import type { WebhookEndpoint } from "../../../core/webhook.ts";
 import { createWebhook } from "../../../services/admin/webhooks.ts";
 import { readDeliveries, readEndpoint, readEndpoints } from "../../../services/console/webhooks.ts";
-import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
-import { Line, Text, Time } from "../../parts/figures.tsx";
+import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../../parts/blocks.tsx";
+import { Badge, Line, Text, Time } from "../../parts/figures.tsx";
 import { Field, Form } from "../../parts/forms.tsx";
 import { Secret } from "../../parts/secret.tsx";
 import type { Submission, Visit } from "../../route.ts";
-import { DeliveryTable } from "./deliveries.tsx";
+import { DeliveryTable } from "./words.tsx";
 
 /** The endpoints that events are sent to, and the form that makes one. */
 
+const PATH = "/console/webhooks";
 const NEWEST = { webhookId: null, status: null, event: null, olderThan: null };
 
 export async function showEndpoints(visit: Visit) {
-  const endpoints = await readEndpoints(visit.ctx, visit.caller);
-  if (isRefusal(endpoints)) return endpoints;
+  const after = visit.search.get("after");
+  const page = await readEndpoints(visit.ctx, visit.caller, after);
+  if (isRefusal(page)) return page;
   const newest = await readDeliveries(visit.ctx, visit.caller, NEWEST);
   if (isRefusal(newest)) return newest;
   return {
@@ -40,7 +42,16 @@ export async function showEndpoints(visit: Visit) {
         />
         <Card title="Endpoints">
           <div id="endpoints" data-live="webhooks">
-            {endpoints.length === 0 ? <NoEndpoint /> : <Endpoints of={endpoints} />}
+            {page.endpoints.length === 0 && after === null ? (
+              <NoEndpoint />
+            ) : (
+              <Endpoints of={page.endpoints} />
+            )}
+            <Pager
+              newer={after === null ? null : PATH}
+              newerWords="← First"
+              older={page.next === null ? null : `${PATH}?after=${page.next}`}
+            />
           </div>
         </Card>
         <div id="latest" data-live="deliveries">
@@ -53,7 +64,7 @@ export async function showEndpoints(visit: Visit) {
                 <p>What is sent to your endpoints shows here, with each answer.</p>
               </Empty>
             ) : (
-              <DeliveryTable of={newest.deliveries.slice(0, 10)} endpoints={endpoints} />
+              <DeliveryTable of={newest.deliveries.slice(0, 10)} endpoints={newest.endpoints} />
             )}
           </Card>
         </div>
@@ -75,7 +86,7 @@ export const eventsOf = ({ events }: Pick<WebhookEndpoint, "events">): string =>
   events.length === 0 ? "all events" : events.join(", ");
 
 export const EndpointBadge = ({ of }: { of: Pick<WebhookEndpoint, "disabled"> }) => (
-  <span class={of.disabled ? "badge" : "badge pass"}>{of.disabled ? "Disabled" : "Active"}</span>
+  <Badge look={of.disabled ? "" : "pass"} of={of.disabled ? "disabled" : "active"} />
 );
 
 const Endpoints = ({ of }: { of: readonly WebhookEndpoint[] }) => (

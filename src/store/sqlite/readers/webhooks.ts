@@ -16,9 +16,11 @@ import {
   notExists,
   or,
   placeholder,
+  type SQL,
   sql,
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import type { Scope } from "../../scope.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
@@ -103,59 +105,45 @@ function timedReads({ tables, raw }: Connection) {
 }
 
 /** Lists of deliveries, newest first. */
-const newestReads = ({
+function newestReads({
   tables,
-}: Pick<Connection, "tables">): Pick<SqliteReader["deliveries"], "list" | "olderThan" | "ofMoves"> => ({
-  list: ({ organisationId, mode }, limit, webhookId) =>
+}: Pick<Connection, "tables">): Pick<SqliteReader["deliveries"], "list" | "olderThan" | "ofMoves"> {
+  const newest = (
+    { organisationId, mode }: Scope,
+    limit: number,
+    ...conditions: readonly (SQL | undefined)[]
+  ) =>
     tables
       .select()
       .from(deliveries)
-      .where(
-        and(
-          eq(deliveries.organisationId, organisationId),
-          eq(deliveries.mode, mode),
-          webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
-        ),
-      )
+      .where(and(eq(deliveries.organisationId, organisationId), eq(deliveries.mode, mode), ...conditions))
       .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
       .limit(limit)
-      .all(),
-  olderThan: ({ organisationId, mode }, last, limit) =>
-    tables
-      .select()
-      .from(deliveries)
-      .where(
-        and(
-          eq(deliveries.organisationId, organisationId),
-          eq(deliveries.mode, mode),
-          last === null
-            ? undefined
-            : and(
-                lte(deliveries.createdAt, last.createdAt),
-                or(lt(deliveries.createdAt, last.createdAt), lt(deliveries.id, last.id)),
-              ),
-        ),
-      )
-      .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
-      .limit(limit)
-      .all(),
-  ofMoves: ({ organisationId, mode }, moves, limit) =>
-    tables
-      .select()
-      .from(deliveries)
-      .where(
-        and(
-          eq(deliveries.organisationId, organisationId),
-          eq(deliveries.mode, mode),
-          // A delivery is made in the commit of its move.
-          inArray(deliveries.createdAt, [...new Set(moves.map(({ recordedAt }) => recordedAt))]),
-          inArray(deliveries.warrantId, [...new Set(moves.map(({ warrantId }) => warrantId))]),
-        ),
-      )
-      .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
-      .limit(limit)
-      .all(),
-});
+      .all();
+  return {
+    list: (scope, limit, webhookId) =>
+      newest(scope, limit, webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId)),
+    olderThan: (scope, last, limit) =>
+      newest(
+        scope,
+        limit,
+        ...(last === null
+          ? []
+          : [
+              lte(deliveries.createdAt, last.createdAt),
+              or(lt(deliveries.createdAt, last.createdAt), lt(deliveries.id, last.id)),
+            ]),
+      ),
+    ofMoves: (scope, moves, limit) =>
+      newest(
+        scope,
+        limit,
+        // A delivery is made in the commit of its move.
+        inArray(deliveries.createdAt, [...new Set(moves.map(({ recordedAt }) => recordedAt))]),
+        inArray(deliveries.warrantId, [...new Set(moves.map(({ warrantId }) => warrantId))]),
+      ),
+  };
+}
 
 export function createDeliveriesReader(connection: Connection): SqliteReader["deliveries"] {
   const { tables } = connection;
