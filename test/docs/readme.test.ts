@@ -59,6 +59,12 @@ test("the commands and variables that it names are there", () => {
   }
 });
 
+test("what it asks the service is run by a test", () => {
+  const blocks = [...readme.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)];
+  const asking = blocks.filter(([, , code = ""]) => /^curl /m.test(code));
+  expect(asking.map(([, info]) => info)).toEqual(["sh run"]);
+});
+
 test("it lists as many deviations from the interface as the page of decisions", () => {
   const section = readRepositoryFile(`src/docs/${DECISIONS}.md`).split("\n## ")[1] ?? "";
   expect(section).toStartWith("Deviations from the interface");
