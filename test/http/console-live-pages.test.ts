@@ -42,7 +42,7 @@ const LIVE: Readonly<Record<string, string | Readonly<Record<string, string>>>> 
   "/console/welcome": AT_HAND,
   "/console/warrants": { results: "warrants" },
   "/console/warrants/new": { available: "money" },
-  "/console/warrants/:id": { head: "ID", verify: "ID", seen: "ID", facts: "ID deliveries" },
+  "/console/warrants/:id": { head: "ID", verify: "ID", seen: "ID", facts: "ID", deliveries: "ID deliveries" },
   "/console/warrants/:id/settle/:decision": CONFIRMS,
   "/console/escalations": { inbox: "escalations", "of-ESCALATION": "WARRANT" },
   "/console/escalations/:id": { inbox: "escalations", "of-ESCALATION": "WARRANT" },

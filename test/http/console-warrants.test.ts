@@ -177,6 +177,7 @@ describe("one warrant", () => {
       400,
       expect.stringContaining("must be an http or https URL"),
     ]);
+    expect(wrong.text).not.toContain("source_url:");
     const reply = await browser.post(`/console/warrants/${id}/verify`, {
       ...fields,
       source_url: source.gives({ a: 1 }),

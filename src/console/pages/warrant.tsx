@@ -13,6 +13,7 @@ import { CheckFacts, Clauses } from "../parts/evidence.tsx";
 import { Amount, Id, Line, percent, STATE_WORDS, StateBadge, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import { moneyOf, shareWords } from "../parts/money.tsx";
+import { problemsOf } from "../problems.ts";
 import type { Submission, Visit } from "../route.ts";
 import { AgentLink } from "./agents/words.tsx";
 import { DeliveryBadge } from "./webhooks/words.tsx";
@@ -77,14 +78,16 @@ async function warrantPage(visit: Visit<OfWarrant>, problem: { url: string; refu
                 </Card>
               ))}
             </div>
+            {detail.deliveries === null ? null : (
+              <div id="deliveries" class="stack" data-live={`${warrant.id} deliveries`}>
+                <Deliveries of={detail.deliveries} endpoints={detail.endpoints} />
+              </div>
+            )}
           </div>
-          <div id="facts" data-live={`${warrant.id} deliveries`}>
+          <div id="facts" data-live={warrant.id}>
             <Money detail={detail} />
             <Policy detail={detail} />
             <Timeline detail={detail} />
-            {detail.deliveries === null ? null : (
-              <Deliveries of={detail.deliveries} endpoints={detail.endpoints} />
-            )}
             <Card title="Details">
               <Facts
                 of={[
@@ -159,7 +162,7 @@ const Verify = ({ visit, detail: { warrant }, problem }: VerifyProps) =>
           type="url"
           required
           value={problem?.url ?? ""}
-          problem={problem?.refusal.message}
+          problem={problem ? Object.values(problemsOf(problem.refusal, ["source_url"]))[0] : undefined}
           attributes={{ placeholder: "https://…", maxlength: "2048" }}
         />
         <button type="submit" class="primary">
