@@ -187,7 +187,7 @@ describe("the page of a partial release", () => {
     expect(allIn(head, /<(?:h1|p)[^>]*>(.*?)<\/(?:h1|p)>/g).map(plain)).toEqual([
       `Receipt ${receipt.warrant.id}`,
       "1.000001 USDC",
-      "promised to acme partially released",
+      "promised to acme Partially released",
     ]);
   });
 

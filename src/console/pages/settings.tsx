@@ -150,13 +150,17 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
 };
 
 /** Leads to what the documentation says of a switch. */
-const More = ({ at }: { at: string }) => <a href={`/docs/${at}`}>More</a>;
+const More = ({ at, about }: { at: string; about: string }) => (
+  <a href={`/docs/${at}`}>
+    More<span class="hidden"> about {about}</span>
+  </a>
+);
 
 const KillSwitch = ({ organisation, isAdmin }: { organisation: Organisation; isAdmin: boolean }) => (
   <Card title="Kill switch" aside={<State isOn={organisation.killSwitch} />}>
     <p class="quiet">
       While it is on, no new warrant opens, in live and in the sandbox. Open ones go on.{" "}
-      <More at="people#the-kill-switch" />
+      <More at="people#the-kill-switch" about="the kill switch" />
     </p>
     {isAdmin ? (
       <a
@@ -185,7 +189,8 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
     >
       <p class="quiet">
         Above it, money leaves only with a person's passkey: a policy's release waits for a person, and that
-        person signs. While it is set, assets other than USDC are refused. <More at="people#the-threshold" />
+        person signs. While it is set, assets other than USDC are refused.{" "}
+        <More at="people#the-threshold" about="the threshold" />
       </p>
       {isOwner ? (
         <Form
@@ -216,7 +221,7 @@ const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
     <p class="quiet">
       While it is on, operators, admins and owners prove a passkey before anything else, also where they are
       signed in already. Who has none yet can only add one. You are asked too.{" "}
-      <More at="people#the-second-factor" />
+      <More at="people#the-second-factor" about="the second factor" />
     </p>
     {isOwner ? (
       <Turn
@@ -238,7 +243,7 @@ const MessagingDecisions = ({ visit, organisation, isAdmin }: AdminsProps) => (
     <p class="quiet">
       While it is on, people release and refund escalations by buttons in the chat that they have linked, with
       the role that they have. Not while the second factor is on, and not from the passkey threshold on.{" "}
-      <More at="notices#the-messaging-bot" />
+      <More at="notices#the-messaging-bot" about="decisions in chats" />
     </p>
     {isAdmin ? (
       <Turn
@@ -257,7 +262,7 @@ const ReceiptSpecs = ({ visit, organisation, isAdmin }: AdminsProps) => (
   <Card title="Specs on receipts" aside={<Badge of={organisation.hidesSpecs ? "hidden" : "shown"} />}>
     <p class="quiet">
       Receipts are public. Where specs are hidden, all receipts show their hashes alone, at once; copies that
-      others made stay as they are. <More at="security#receipts" />
+      others made stay as they are. <More at="security#receipts" about="receipts" />
     </p>
     {isAdmin ? (
       <Turn

@@ -3,6 +3,7 @@ import { printable } from "../../core/hidden-characters.ts";
 import { displayAmount, exactAmount } from "../../core/money.ts";
 import { isoTime } from "../../core/time.ts";
 import type { State } from "../../core/warrant.ts";
+import { capital } from "../capital.ts";
 
 /** Values as people read them: amounts, times, states, and text that others wrote. */
 
@@ -55,10 +56,10 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
   disputed: "Disputed",
 };
 
-/** What something is, in a word or two. It begins with a capital, wherever its words come from. */
+/** What something is, in a word or two. */
 export const Badge = ({ of, look, role }: { of: string; look?: string; role?: "status" }) => (
   <span class={look ? `badge ${look}` : "badge"} role={role}>
-    {of.charAt(0).toUpperCase() + of.slice(1)}
+    {capital(of)}
   </span>
 );
 

@@ -3,6 +3,7 @@ import { printable } from "../../core/hidden-characters.ts";
 import { displayAmount, exactAmount, shareOf } from "../../core/money.ts";
 import type { Entry, Receipt, ReceiptCheck } from "../../core/receipt/form.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
+import { capital } from "../capital.ts";
 import { sha256 } from "./sha256.ts";
 
 /**
@@ -48,7 +49,7 @@ export function contentOf(receipt: Receipt, canBeSaved: boolean): Html {
   return `${mode === "sandbox" ? '<p class="sandbox">SANDBOX: no money here is real</p>\n' : ""}<header>
 <p class="quiet">Receipt ${code(warrant.id)}</p>
 <h1>${amountText(BigInt(warrant.amount), warrant.asset)}</h1>
-<p class="lead">promised to ${text(warrant.payee)} <span class="state">${text(warrant.state.replaceAll("_", " "))}</span></p>
+<p class="lead">promised to ${text(warrant.payee)} <span class="state">${text(capital(warrant.state.replaceAll("_", " ")))}</span></p>
 </header>
 <main>
 <h2>The money</h2>
