@@ -150,9 +150,7 @@ function narrateRule({ print }: Output, check: Check): void {
   const decidedByCode: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];
   const code = check.reasonCodes.find((candidate) => decidedByCode.includes(candidate));
   const rule =
-    check.bandLabel === null
-      ? `${code} decides it, whatever share of the clauses passed`
-      : `band "${check.bandLabel}"`;
+    check.bandLabel === null ? `${code} decides it, whatever share passed` : `band "${check.bandLabel}"`;
   print(`    ${passed} of ${check.details.length} passed: ${POLICY_NAME} says ${check.outcome} (${rule})`);
 }
 
