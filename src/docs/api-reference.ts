@@ -82,7 +82,8 @@ export function apiReference(document: OpenApi): {
   );
   return {
     body: `<p>Every request that the service answers, with its fields, as the running service describes itself. The same
-for programs is <a href="/openapi.json">openapi.json</a>. What holds for all requests is on the page about
+for programs is <a href="/openapi.json">openapi.json</a>, and with examples in many languages <a
+href="/docs/api-reference/interactive">the interactive reference</a>, which needs a script. What holds for all requests is on the page about
 <a href="/docs/idempotency">requests</a>; every code is on the page about <a href="/docs/api-reference/errors">errors</a>.</p>
 <details class="inside" open><summary>On this page</summary>
 <ul>

@@ -7,8 +7,16 @@ declare module "*/search-box.js" {
   const text: string;
   export = text;
 }
+declare module "*/interactive-start.js" {
+  const text: string;
+  export = text;
+}
 /** Imported with `{ type: "file" }`: where the file is, embedded in the binary. */
 declare module "*.png" {
+  const path: string;
+  export = path;
+}
+declare module "@scalar/standalone" {
   const path: string;
   export = path;
 }

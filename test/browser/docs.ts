@@ -11,6 +11,11 @@ const WIDE: BrowserContextOptions = { viewport: { width: 1280, height: 900 } };
 const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, colorScheme: "dark" };
 const PATHS = ["/docs", "/docs/api-reference", ...PAGES.map(({ path }) => path)];
 
+type Described = {
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Readonly<Record<string, unknown>>;
+};
+
 let service: Service;
 let browser: Browser;
 let base: string;
@@ -58,6 +63,32 @@ for (const [name, options] of [
         expect([path, width! <= room!]).toEqual([path, true]);
         expect(await page.isVisible("#contents a")).toBe(true);
       }
+      expect(problems).toEqual([]);
+    },
+    TEST_MS,
+  );
+
+for (const [name, options] of [
+  ["a wide screen", WIDE],
+  ["a phone", PHONE],
+] as const)
+  test(
+    `Scalar shows every group of requests on ${name}, asks no other host, and breaks no rule of its policy`,
+    async () => {
+      const { page, problems } = await open(options);
+      await page.goto(`${base}/docs/api-reference`);
+      await page.click('a[href="/docs/api-reference/interactive"]');
+      const { tags, paths } = (await (await fetch(`${base}/openapi.json`)).json()) as Described;
+      for (const { name: tag } of tags) {
+        const slug = tag.toLowerCase().replaceAll(" ", "-");
+        await page.locator(`[id$="/tag/${slug}"]`).first().waitFor({ state: "attached" });
+      }
+      const asked = Object.keys(paths)[0] ?? "";
+      await page.goto(`${base}/docs/api-reference/interactive#tag/warrants/POST${asked}`);
+      await page.reload();
+      await page.getByRole("heading", { name: "Open a warrant" }).first().waitFor();
+      // It is told to send nothing: where a key could be typed in, the browser would keep it.
+      expect(await page.getByRole("button", { name: "Test Request" }).count()).toBe(0);
       expect(problems).toEqual([]);
     },
     TEST_MS,

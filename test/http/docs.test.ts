@@ -132,6 +132,21 @@ describe("the pages", () => {
     }
   });
 
+  test("Scalar's page allows its style elements, and no script or file but this service's", async () => {
+    const response = await get("/docs/api-reference/interactive");
+    expect(response.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    const sources = [...(await response.text()).matchAll(/\ssrc="([^"]*)"/g)].map(([, src = ""]) => src);
+    expect(sources).toEqual(["/docs/api-reference/interactive.js"]);
+    const start = await (await get(sources[0]!)).text();
+    const [, scalar = ""] = start.match(/^import "([^"]*)";$/m) ?? [];
+    const served = await get(scalar);
+    expect(served.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(await served.text()).toContain("createApiReference");
+  });
+
   test("the stylesheet has the type of a stylesheet", async () => {
     const response = await get("/docs/style.css");
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/css; charset=utf-8"]);

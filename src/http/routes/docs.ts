@@ -1,5 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import type { OpenApi } from "../../docs/api-reference.ts";
+import {
+  ALLOWED,
+  INTERACTIVE,
+  interactivePage,
+  SCALAR,
+  START,
+  scalarText,
+} from "../../docs/interactive-reference.ts";
 import { indexPage, PAGES, referencePage, searchPage } from "../../docs/pages.ts";
 import { PICTURES } from "../../docs/pictures.ts";
 import script from "../../docs/search-box.js" with { type: "text" };
@@ -27,6 +35,9 @@ const searchQuery = Type.Object(
   closed,
 );
 
+/** It is the largest file by far, and changes with the executable. */
+const FOR_AN_HOUR = { "Cache-Control": "public, max-age=3600" };
+
 const docsPage = (body: string): Answer =>
   html(body, ["script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self'"], true);
 
@@ -40,6 +51,14 @@ export const docsRoutes = (openApi: () => object): readonly Route[] => [
   get("/docs/api-reference", page("Every request, as a page"), () =>
     docsPage(referencePage(() => openApi() as OpenApi)),
   ),
+  get(INTERACTIVE, page("Every request, in Scalar"), () => html(interactivePage(), ALLOWED)),
+  get(START.path, page("The script of that page", "text/javascript"), () =>
+    text("text/javascript", START.body),
+  ),
+  get(SCALAR, page("Scalar", "text/javascript"), async () => ({
+    ...text("text/javascript", await scalarText()),
+    headers: FOR_AN_HOUR,
+  })),
   ...PAGES.map(({ path, page: written }) =>
     get(path, page("A page of the documentation"), () => docsPage(written())),
   ),
