@@ -14,8 +14,9 @@ import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type MailServer, parseMailFrom, parseMailServer } from "./core/mail-settings.ts";
 import { parseBotApi, parseBotToken, parseWebhookSecret } from "./core/messaging-settings.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
+import { parsePushContact } from "./core/push.ts";
 import type { RateLimits } from "./core/rate.ts";
-import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
+import { integer, key, networks, type Parse, token, url } from "./core/setting-values.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
@@ -72,6 +73,8 @@ export type Config = {
   readonly mailFrom: string | null;
   /** Where the bot API of the messaging bot is. */
   readonly messagingUrl: string;
+  /** How operators of push services reach whoever runs this; null means by `mailFrom` or the base URL. */
+  readonly pushContact: string | null;
   /** What is logged: faults and warnings, or these and a line for each request. */
   readonly log: Log;
 };
@@ -100,6 +103,8 @@ export type Secrets = {
   readonly x402LiveKey: PrivateKey | null;
   /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
   readonly anchorKey: PrivateKey | null;
+  /** 32 bytes: the private key by which push services know this instance; null means the one in the data folder. */
+  readonly pushKey: Uint8Array | null;
   /** The mail server, with its password; null where no mail is sent. */
   readonly smtp: MailServer | null;
   /** The token of the messaging bot; null where there is no bot. It is a part of every URL of the bot API, so no log may show one. */
@@ -120,6 +125,7 @@ export const NO_SECRETS: Secrets = {
   x402SandboxKey: null,
   x402LiveKey: null,
   anchorKey: null,
+  pushKey: null,
   smtp: null,
   messagingToken: null,
   messagingSecret: null,
@@ -132,13 +138,6 @@ const text: Parse<string> = (given) => given;
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
-
-const key: Parse<Uint8Array> = (text) =>
-  parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
-
-/** The 32 bytes that a text holds in base64; null where it holds none. */
-export const parseKey = (text: string): Uint8Array | null =>
-  /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
 
 /** One line, as it is typed. A guess costs a second and 256 MiB, so it needs to be no longer than a person can write down. */
 export const parsePassphrase: Parse<string> = (text) =>
@@ -184,6 +183,7 @@ const SETTINGS = {
   BACKUP_HOUR: integer(0, 23),
   MAIL_FROM: parseMailFrom,
   MESSAGING_URL: parseBotApi,
+  PUSH_CONTACT: parsePushContact,
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
@@ -202,6 +202,7 @@ const SECRETS = {
   X402_SANDBOX_KEY: parsePrivateKey,
   X402_LIVE_KEY: parsePrivateKey,
   ANCHOR_KEY: parsePrivateKey,
+  PUSH_KEY: key,
   SMTP_URL: parseMailServer,
   MESSAGING_TOKEN: parseBotToken,
   MESSAGING_SECRET: parseWebhookSecret,
@@ -284,6 +285,7 @@ export function readSecrets(
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
     anchorKey: values.ANCHOR_KEY ?? null,
+    pushKey: values.PUSH_KEY ?? null,
     smtp: values.SMTP_URL ?? null,
     messagingToken: values.MESSAGING_TOKEN ?? null,
     messagingSecret: values.MESSAGING_SECRET ?? null,
@@ -331,8 +333,8 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   ...{ witnessFor: values.WITNESS_FOR ?? [], witnesses: values.WITNESSES ?? [] },
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
-  ...{ anchor, mailFrom: values.MAIL_FROM ?? null },
   messagingUrl: values.MESSAGING_URL ?? "https://api.telegram.org",
+  ...{ anchor, mailFrom: values.MAIL_FROM ?? null, pushContact: values.PUSH_CONTACT ?? null },
   backups:
     values.BACKUP_FOLDER === undefined
       ? null

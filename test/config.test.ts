@@ -29,6 +29,7 @@ const DEFAULTS: Config = {
   backups: null,
   mailFrom: null,
   messagingUrl: "https://api.telegram.org",
+  pushContact: null,
   log: "faults",
 };
 
@@ -191,6 +192,7 @@ describe("a bad value is refused with a message that names it", () => {
     LOG: ["all", "Requests", " faults"],
     BACKUP_KEEP: [...INTEGERS, "0", "10001"],
     BACKUP_HOUR: [...INTEGERS, "24"],
+    PUSH_CONTACT: ["ops@example.org", "mailto:", "mailto:a b@example.org", "http://example.org", "https://"],
     MAIL_FROM: ["holdfast", "@example.org", "a b@example.org", "a@b@example.org", "<a@example.org>"],
     BASE_URL: [
       ...URLS,
@@ -239,6 +241,11 @@ describe("a bad value is refused with a message that names it", () => {
       });
     }
   }
+
+  test("a contact for push services is a mailto: or https: URL", () => {
+    for (const contact of ["mailto:ops@example.org", "https://example.org/contact"])
+      expect(readConfig({}, { HOLDFAST_PUSH_CONTACT: contact })).toMatchObject({ pushContact: contact });
+  });
 
   test("in a list is named", () => {
     const refusal = readConfig({}, { HOLDFAST_ALLOW_NETWORKS: "10.0.0.0/8,nowhere" });
@@ -331,6 +338,13 @@ describe("secrets", () => {
       ...NO_SECRETS,
       backupKey: new Uint8Array(32).fill(7),
       backupPassphrase: "five words drawn at random",
+    });
+  });
+
+  test("of web push is 32 bytes", () => {
+    expect(read({ HOLDFAST_PUSH_KEY: KEY })).toEqual({ ...NO_SECRETS, pushKey: new Uint8Array(32).fill(7) });
+    expect(read({ HOLDFAST_PUSH_KEY: "c2hvcnQ=" })).toMatchObject({
+      message: expect.stringContaining("HOLDFAST_PUSH_KEY: must be 32 bytes in base64"),
     });
   });
 

@@ -110,14 +110,12 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     sizeMax: 8,
   });
   opened.defer(benchEvaluator.close);
+  const reaching = { allowNetworks: config.allowNetworks, ownListeners: listeners };
   const budget = createEvidenceBudget();
   const fetching = { budget, timeoutMs: config.fetchSeconds * SECOND_MS, ownListeners: listeners };
-  const fetcher = createFetcher({ ...fetching, allowNetworks: config.allowNetworks });
-  const webhookSender = createWebhookSender({
-    allowNetworks: config.allowNetworks,
-    timeoutMs: ATTEMPT_TIMEOUT_MS,
-    ownListeners: listeners,
-  });
+  const fetcher = createFetcher({ ...fetching, ...reaching });
+  const sender = createWebhookSender({ ...reaching, timeoutMs: ATTEMPT_TIMEOUT_MS });
+  const sending = { store, newId, now: Date.now, post: sender.send };
   const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
     store,
@@ -146,14 +144,14 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     chain: ownChainWith(config),
     async sendWebhook(request) {
-      const result = await webhookSender.send(request);
+      const result = await sender.send(request);
       metrics?.webhookAttempted(result.code);
       return result;
     },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
     messaging,
-    notices: tellingWith(config, secrets, baseUrl, { store, newId, messaging }),
+    notices: tellingWith(config, secrets, { ...keys, ...sending, messaging, baseUrl }),
     live: createLive({ store, callerNow: callerNowIn({ store, now: Date.now }), after, randomByte }),
     baseUrl,
   };

@@ -5,9 +5,10 @@ import type { WebhookEndpoint } from "../core/webhook.ts";
 import { KEY_FILES, type KeyFileName, keyFile, readKeyFile } from "../platform/key-files.ts";
 import { createTokens, newSigningKey, type Tokens } from "../platform/tokens.ts";
 import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts";
+import { createWebPush, newPushKey, PUSH_KEY_BYTES, type WebPush } from "../platform/web-push.ts";
 
-/** What an instance encrypts with (the vault) and signs with (the tokens). */
-export type Keys = { readonly vault: Vault; readonly tokens: Tokens };
+/** What an instance encrypts with (the vault) and signs with (the tokens), and by what push services know it. */
+export type Keys = { readonly vault: Vault; readonly tokens: Tokens; readonly webPush: WebPush };
 
 /**
  * The keys of a server: given in its environment, or in the data folder, where the first start makes them.
@@ -28,6 +29,7 @@ export function keysOfServer(
     return {
       tokens: tokensOf(config, secrets) ?? tokensIn(data, keyFile(data, KEY_FILES.signing, newSigningKey)),
       vault: vaultOf(config, secrets) ?? vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey)),
+      webPush: webPushOf(config, secrets) ?? webPushIn(data, keyFile(data, KEY_FILES.push, newPushKey)),
     };
   } catch (error) {
     if (isRefusal(error)) return error;
@@ -48,6 +50,7 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
       ? missing(config, KEY_FILES.master)
       : vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey));
   const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);
+  const webPush = (): WebPush => webPushOf(config, secrets) ?? missing(config, KEY_FILES.push);
   return {
     vault: {
       encrypt: (secret, name) => (vaultOf(config, secrets) ?? firstVault()).encrypt(secret, name),
@@ -60,6 +63,13 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
         return tokens().jwks;
       },
     },
+    webPush: {
+      get publicKey() {
+        return webPush().publicKey;
+      },
+      encrypt: async (text, browser) => webPush().encrypt(text, browser),
+      authorization: async (...about) => webPush().authorization(...about),
+    },
   };
 }
 
@@ -67,6 +77,7 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
 const SETTINGS = {
   [KEY_FILES.master]: "HOLDFAST_MASTER_KEY",
   [KEY_FILES.signing]: "HOLDFAST_SIGNING_KEY",
+  [KEY_FILES.push]: "HOLDFAST_PUSH_KEY",
 } as const satisfies Record<KeyFileName, string>;
 
 function missing({ data }: Config, name: KeyFileName): never {
@@ -106,6 +117,29 @@ function tokensIn(data: string, text: string): Tokens {
     return createTokens(text);
   } catch (error) {
     throw refuseField("HOLDFAST_DATA", `${KEY_FILES.signing} in ${data}: ${(error as Error).message}`);
+  }
+}
+
+/** The web push of the key that is given or in the folder; null where there is none. */
+function webPushOf({ data }: Config, { pushKey }: Secrets): WebPush | null {
+  if (pushKey) return webPushBy(pushKey, SETTINGS[KEY_FILES.push], "is no private key of P-256");
+  const text = readKeyFile(data, KEY_FILES.push);
+  return text === null ? null : webPushIn(data, text);
+}
+
+const webPushIn = (data: string, text: string): WebPush =>
+  webPushBy(
+    Buffer.from(text, "base64"),
+    "HOLDFAST_DATA",
+    `${KEY_FILES.push} in ${data} is not a key: it must be a private key of P-256, ${PUSH_KEY_BYTES} bytes in base64`,
+  );
+
+function webPushBy(key: Uint8Array, setting: string, problem: string): WebPush {
+  try {
+    return createWebPush(key);
+  } catch {
+    // The cause is not passed on: its message may hold a part of the key.
+    throw refuseField(setting, problem);
   }
 }
 

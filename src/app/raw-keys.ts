@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { type Config, parseKey } from "../config.ts";
+import type { Config } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { parseKey } from "../core/setting-values.ts";
 import { keyFile, readKeyFile, type UnsavedKeyFileName } from "../platform/key-files.ts";
 
 /** Keys of 32 bytes that no backup holds: given in the environment, or in a file of the data folder. */

@@ -15,6 +15,11 @@ export const KEY_FILES: Readonly<Record<KeyFileName, { can: string; setting: str
     without:
       "the server makes a new one, and the vouchers and receipts that were signed before no longer verify",
   },
+  "push.key": {
+    can: "send push notices as this instance",
+    setting: "HOLDFAST_PUSH_KEY",
+    without: "the server makes a new one, and everybody adds their devices for push notices again",
+  },
 };
 
 export const keyFileNames = Object.keys(KEY_FILES) as readonly KeyFileName[];

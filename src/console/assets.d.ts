@@ -11,6 +11,10 @@ declare module "*/console.js" {
   const text: string;
   export = text;
 }
+declare module "*/push-worker.js" {
+  const text: string;
+  export = text;
+}
 declare module "htmx.org/dist/htmx.min.js" {
   const text: string;
   export = text;

@@ -47,6 +47,7 @@ function enhance(root) {
   for (const form of root.querySelectorAll("[data-add-passkey]")) {
     form.hidden = !webauthn?.parseCreationOptionsFromJSON;
   }
+  for (const form of root.querySelectorAll("[data-subscribe]")) void showDevices(form);
   for (const input of root.querySelectorAll("[data-from-hash]")) takeCode(input);
   for (const input of root.querySelectorAll("[data-deadline]")) {
     const zone = input.form.elements.zone_minutes;
@@ -100,6 +101,48 @@ async function addPasskey(form) {
   location.reload();
 }
 
+const canBeNotified =
+  "serviceWorker" in navigator && "PushManager" in globalThis && "Notification" in globalThis;
+
+/** Where this browser is in the list of devices, says so; where it can be added, shows the form. */
+async function showDevices(form) {
+  document.querySelector("[data-no-push]").hidden = canBeNotified;
+  if (!canBeNotified) return;
+  const registration = await navigator.serviceWorker.getRegistration(form.dataset.worker);
+  const own = await placeOf(await registration?.pushManager.getSubscription());
+  if (own) own.querySelector("[data-this-device]").hidden = false;
+  form.hidden = own !== null;
+}
+
+/** The entry of a subscription in the list of devices; null where it is not there. */
+async function placeOf(subscription) {
+  if (!subscription) return null;
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(subscription.endpoint));
+  const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return document.querySelector(`[data-device="${hex}"]`);
+}
+
+/** Asks whether this browser may show notices, and sends the form with what its push service gives. */
+async function subscribe(form) {
+  if ((await Notification.requestPermission()) !== "granted") {
+    throw new Error("This browser does not let this page notify you. Allow it for this page, and try again.");
+  }
+  await navigator.serviceWorker.register(form.dataset.worker);
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const known = await pushManager.getSubscription();
+  // It is another person's, or was made for another key.
+  if (known && !(await placeOf(known))) await known.unsubscribe();
+  const options = { userVisibleOnly: true, applicationServerKey: form.dataset.subscribe };
+  const subscription = await pushManager.subscribe(options).catch(({ message }) => {
+    throw new Error(`The push service of this browser does not answer: ${message}`);
+  });
+  const { endpoint, keys } = subscription.toJSON();
+  form.elements.endpoint.value = endpoint;
+  form.elements.p256dh.value = keys.p256dh;
+  form.elements.auth.value = keys.auth;
+  form.requestSubmit();
+}
+
 async function signInByPasskey(form) {
   const options = await send("/auth/passkey/sign-in/options", {});
   const publicKey = webauthn.parseRequestOptionsFromJSON(options);
@@ -148,6 +191,11 @@ document.addEventListener("submit", (event) => {
   if (needsPasskey && decisionOf(form).decision !== "dispute") {
     event.preventDefault();
     void attempt(form, () => signDecision(form, event.submitter));
+    return;
+  }
+  if (form.matches("[data-subscribe]") && form.elements.endpoint.value === "") {
+    event.preventDefault();
+    void attempt(form, () => subscribe(form));
     return;
   }
   // What opens beside this page leaves the form to be gone on with.

@@ -95,6 +95,7 @@ export type Route = Declared &
       }
     | { readonly kind: "open"; readonly access: null; answer(asked: Asked): Promise<Answer> }
     | { readonly kind: "file"; readonly access: null; readonly type: string; readonly body: string }
+    | { readonly kind: "worker"; readonly access: null; readonly type: string; readonly body: string }
   );
 
 /** The parameters in a path: `/console/warrants/:id` has `id`. */
@@ -150,4 +151,9 @@ export const open = (
 /** A script or a stylesheet, whose path changes with its content. */
 export const file = (path: string, type: string, body: string): Route => ({
   ...{ method: "GET", kind: "file", path, access: null, type, body },
+});
+
+/** A service worker, which a browser asks for by the same path for good. */
+export const worker = (path: string, type: string, body: string): Route => ({
+  ...{ method: "GET", kind: "worker", path, access: null, type, body },
 });

@@ -2,7 +2,7 @@ import { ACCESS } from "../core/roles.ts";
 import { createBackTests } from "../services/console/back-test.ts";
 import { createHistory } from "../services/console/history.ts";
 import type { InstanceState } from "./instance-state.ts";
-import { ASSETS } from "./own-files.ts";
+import { ASSETS, PUSH_WORKER } from "./own-files.ts";
 import {
   sendOwnName,
   sendOwnPassword,
@@ -32,7 +32,7 @@ import { showComponents } from "./pages/components.tsx";
 import { sendDecision, showEscalation, showInbox } from "./pages/escalations.tsx";
 import { showKillSwitch } from "./pages/kill-switch.tsx";
 import { sendDeposit, showDepositForm, showMoney } from "./pages/money.tsx";
-import { sendNotices, showNotices } from "./pages/notices.tsx";
+import { sendDevice, sendDeviceRemoval, sendNotices, sendTest, showNotices } from "./pages/notices.tsx";
 import { sendOpening, showOpening } from "./pages/open-warrant.tsx";
 import { showOverview } from "./pages/overview.tsx";
 import { OWED_PASSKEY, showOwedPasskey } from "./pages/owed-passkey.tsx";
@@ -75,7 +75,7 @@ import {
 } from "./pages/webhooks/endpoint.tsx";
 import { sendNewEndpoint, showEndpoints, showNewEndpoint } from "./pages/webhooks/endpoints.tsx";
 import { sendFirstSteps, showWelcome } from "./pages/welcome.tsx";
-import { file, form, open, page, type Route, stream, trial } from "./route.ts";
+import { file, form, open, page, type Route, stream, trial, worker } from "./route.ts";
 
 /**
  * Every page and form of the console, with who may see or send it. A role is checked before the page's own code runs, and again
@@ -131,6 +131,9 @@ export const consoleRoutes = (
   page("/console/settings/notices/chat", ACCESS.keepOwnSignIn, showChat),
   form("/console/settings/notices/chat", ACCESS.keepOwnSignIn, sendChatCode),
   form("/console/settings/notices/chat/unlink", ACCESS.keepOwnSignIn, sendUnlink),
+  form("/console/settings/notices/test", ACCESS.keepOwnSignIn, sendTest),
+  form("/console/settings/notices/devices", ACCESS.keepOwnSignIn, sendDevice),
+  form("/console/settings/notices/devices/remove", ACCESS.keepOwnSignIn, sendDeviceRemoval),
   page("/console/policies", ACCESS.readConsole, showPolicies),
   page("/console/policies/new", ACCESS.administer, showNewPolicy),
   form("/console/policies", ACCESS.administer, sendPolicy),
@@ -173,6 +176,7 @@ export const consoleRoutes = (
   ...agentRoutes,
 
   ...(isDevelopment ? [page("/console/components", ACCESS.readConsole, showComponents)] : []),
+  worker(PUSH_WORKER.path, PUSH_WORKER.type, PUSH_WORKER.body),
   ...Object.values(ASSETS).map(({ path, type, body }) => file(path, type, body)),
 ];
 

@@ -15,6 +15,7 @@ import { createSubmissions, type Submissions } from "./submissions.ts";
 type Shown =
   | { readonly kind: "page"; readonly status: number; readonly body: string }
   | { readonly kind: "file"; readonly type: string; readonly body: string }
+  | { readonly kind: "worker"; readonly type: string; readonly body: string }
   | { readonly kind: "stream"; readonly body: ReadableStream<Uint8Array> }
   | ({ readonly kind: "redirect" } & Redirect);
 
@@ -76,7 +77,9 @@ async function answerOf(
   asked: Asked,
   submissions: Submissions,
 ): Promise<Shown | Refusal> {
-  if (route.kind === "file") return { kind: "file", type: route.type, body: route.body };
+  if (route.kind === "file" || route.kind === "worker") {
+    return { kind: route.kind, type: route.type, body: route.body };
+  }
   if (route.kind === "open") return shown(asked, await route.answer(asked), null);
   const { signedIn, idempotency } = asked;
   if (signedIn === null) throw new Error("a page for people without a person");

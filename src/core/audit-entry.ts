@@ -42,6 +42,7 @@ export const AUDIT_WORDS = {
   "receipt_specs.changed": "changed whether receipts show specs",
   "second_factor.changed": "changed the second factor",
   "notice_settings.changed": "changed what notices are sent",
+  "push_devices.changed": "added or removed a device for push notices",
   "messaging.linked": "linked a chat of the messaging bot",
   "messaging.unlinked": "unlinked a chat of the messaging bot",
   "messaging_decisions.changed": "changed whether escalations are decided in chats",

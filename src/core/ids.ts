@@ -24,6 +24,7 @@ export const ID_PREFIXES = {
   auditEntry: "act_",
   sourceKey: "sky_",
   notice: "ntc_",
+  pushSubscription: "psh_",
 } as const;
 
 export type Noun = keyof typeof ID_PREFIXES;

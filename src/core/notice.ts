@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS } from "./time.ts";
 /** Notices: what Holdfast tells a person without being asked (docs/notices, "Notices"). */
 
 /** By what a notice can reach a person. */
-export const CHANNELS = ["email", "messaging"] as const;
+export const CHANNELS = ["email", "push", "messaging"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 /** What a notice is about. It names things, and its words are written when it is sent. */
@@ -38,11 +38,13 @@ export type NoticeAbout =
       readonly at: number;
       readonly network: string;
       readonly agent: string | null;
-    };
+    }
+  /** Its reader asked for it, to see whether notices arrive. */
+  | { readonly kind: "test" };
 
-/** What is about a person's own account. It goes out at any hour, whatever they chose. */
+/** What is about a person's own account, or was asked for by them. It goes out at any hour, whatever they chose. */
 export const isPersonal = ({ kind }: NoticeAbout): boolean =>
-  kind === "password_reset" || kind === "invitation" || kind === "new_sign_in";
+  kind === "password_reset" || kind === "invitation" || kind === "new_sign_in" || kind === "test";
 
 /** The statuses in which a notice is still to be sent. */
 export const UNENDED_NOTICE_STATUSES = ["pending", "failed"] as const;
@@ -114,6 +116,7 @@ export const noticeSettingsOf = (userId: string, organisationId: string): Notice
   userId,
   organisationId,
   email: true,
+  push: true,
   messaging: true,
   sandbox: true,
   fromMinute: null,

@@ -45,3 +45,10 @@ export const token: Parse<string> = (given) =>
   /^[\x21-\x7e]{16,256}$/.test(given)
     ? given
     : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
+
+/** The 32 bytes that a text holds in base64; null where it holds none. */
+export const parseKey = (text: string): Uint8Array | null =>
+  /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
+
+export const key: Parse<Uint8Array> = (text) =>
+  parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };

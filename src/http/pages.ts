@@ -61,6 +61,7 @@ type Fields = Readonly<Record<string, string>>;
 export type Shown =
   | { readonly kind: "page"; readonly status: number; readonly body: string }
   | { readonly kind: "file"; readonly type: string; readonly body: string }
+  | { readonly kind: "worker"; readonly type: string; readonly body: string }
   | { readonly kind: "stream"; readonly body: ReadableStream<Uint8Array> }
   | {
       readonly kind: "redirect";

@@ -12,6 +12,8 @@ import { refuseThrottled, signedIn, signedOut } from "./routes/auth.ts";
 const ALLOWED = ["script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self'"];
 /** A file's path carries the hash of its content, so it never changes. */
 const FOR_GOOD = { "Cache-Control": "public, max-age=31536000, immutable" };
+/** A worker loads nothing, and a browser asks each time whether there is a newer one. */
+const OF_WORKER = { "Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-cache" };
 /** A proxy in front sends on what comes, and keeps nothing back. */
 const AT_ONCE = { "X-Accel-Buffering": "no" };
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;|$)/i;
@@ -93,6 +95,7 @@ function idempotencyOf(call: Call, sent: string | undefined, fields: Asked["fiel
 
 function answerOf(shown: Shown): Answer {
   if (shown.kind === "file") return { ...text(shown.type, shown.body), headers: FOR_GOOD };
+  if (shown.kind === "worker") return { ...text(shown.type, shown.body), headers: OF_WORKER };
   if (shown.kind === "stream") {
     return { status: 200, body: shown.body, contentType: "text/event-stream", headers: AT_ONCE };
   }

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { BACKUP_KEY_FILE, type WITNESS_KEY_FILE } from "../core/instance.ts";
 
 /** The keys of an instance that a backup may hold, each in a file of the data folder that only its owner may read (docs/operating, "The keys of the instance"). */
-export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
+export const KEY_FILES = { master: "master.key", signing: "signing.key", push: "push.key" } as const;
 
 export type KeyFileName = (typeof KEY_FILES)[keyof typeof KEY_FILES];
 

@@ -10,14 +10,14 @@ export type WebhookSenderOptions = {
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
 
-export type WebhookRequest = {
+export type WebhookRequest<Body = string> = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: Body;
 };
 
 /** Sends one attempt. It never throws: where no response came, the result says why. A redirect is not followed. */
-export type WebhookSender = { send(request: WebhookRequest): Promise<AttemptResult> };
+export type WebhookSender = { send(request: WebhookRequest<string | Uint8Array>): Promise<AttemptResult> };
 
 const RESPONSE_BYTES_MAX = 1_024;
 

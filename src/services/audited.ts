@@ -16,6 +16,9 @@ export type Entry = {
   readonly after: object | null;
 };
 
+/** The entries of one command. */
+export type Entries = readonly [Entry] | readonly [Entry, Entry] | readonly [Entry, Entry, Entry];
+
 /** An answer without a change, or a change together with its audit entries. */
 export type Audited<Answer> =
   | { readonly answer: Answer | Refusal; readonly put?: never }
@@ -23,7 +26,7 @@ export type Audited<Answer> =
       readonly answer: Answer;
       readonly put: readonly Put[];
       readonly deleted?: readonly Deletion[];
-      readonly entries: readonly [Entry] | readonly [Entry, Entry];
+      readonly entries: Entries;
     };
 
 /** What a command with audit entries is recorded with. */
@@ -34,7 +37,7 @@ export type Recording = Pick<Context, "store" | "newId">;
  * be pure.
  */
 function recorder(ctx: Recording, actor: Administrator) {
-  const ids = [ctx.newId("auditEntry"), ctx.newId("auditEntry")];
+  const ids = [ctx.newId("auditEntry"), ctx.newId("auditEntry"), ctx.newId("auditEntry")];
   return function withEntries<Answer>(
     organisationId: string,
     recordedAt: number,
@@ -44,7 +47,7 @@ function recorder(ctx: Recording, actor: Administrator) {
     const { answer, put, deleted = [], entries } = audited;
     const written = entries.map((entry, index): Put => {
       const id = ids[index];
-      if (id === undefined) throw new Error("a command has two entries in the audit log at most");
+      if (id === undefined) throw new Error("a command has three entries in the audit log at most");
       return { kind: "auditEntry", row: { ...entry, id, organisationId, actor, recordedAt } };
     });
     return { answer, change: { put: [...put, ...written], deleted } };

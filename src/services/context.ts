@@ -25,7 +25,8 @@ import type { BundleQuestion } from "../platform/sigstore.ts";
 import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
-import type { WebhookSender } from "../platform/webhook-sender.ts";
+import type { WebPush } from "../platform/web-push.ts";
+import type { WebhookRequest, WebhookSender } from "../platform/webhook-sender.ts";
 import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
 import type { Scope } from "../store/scope.ts";
@@ -74,7 +75,9 @@ export type Context = {
   readonly sigstore: (VerifyingBundles & { readonly fetchBeside: Fetcher["fetchBeside"] }) | null;
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
-  readonly sendWebhook: WebhookSender["send"];
+  readonly sendWebhook: (request: WebhookRequest) => ReturnType<WebhookSender["send"]>;
+  /** By what push services and browsers know this instance. */
+  readonly webPush: WebPush;
   readonly witness: Witnessing;
   readonly chain: OwnChain;
   readonly deliverySlots: DeliverySlots;

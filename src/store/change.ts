@@ -29,7 +29,8 @@ type DeletedKind =
   | "messagingCode"
   | "passkey"
   | "plannedNotice"
-  | "purchase";
+  | "purchase"
+  | "pushSubscription";
 
 /** A row to delete, as the snapshot had it. */
 export type Deletion = {

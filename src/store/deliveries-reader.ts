@@ -1,6 +1,7 @@
 import type { Escalation } from "../core/escalation.ts";
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
+import type { PushSubscription } from "../core/push.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Part, Scope } from "./scope.ts";
@@ -91,5 +92,7 @@ export interface DeliveriesReader {
     beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly Notice[]>;
     /** The most recent ones to a person, newest first. */
     ofUser(userId: string, limit: number): Promise<readonly Notice[]>;
+    /** The browsers of a person that may be notified, oldest first. */
+    pushSubscriptionsOf(userId: string): Promise<readonly PushSubscription[]>;
   };
 }

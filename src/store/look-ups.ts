@@ -216,6 +216,10 @@ export const LOOK_UPS: LookUps = {
   plannedNotices: (view, scope, ids) =>
     rowsOf(view, "plannedNotice", ids)?.filter((plan) => inScope(plan, scope) !== null),
   noticeSettings: (view, scope, userId) => inOrganisation(view.row("noticeSettings", userId), scope),
+  pushSubscriptions: (view, _, userId) =>
+    rowsOf(view, "pushSubscription", view.index("pushSubscriptionsOf", userId)),
+  pushSubscriptionAt: (view, _, endpoint) =>
+    rowOf(view, "pushSubscription", view.index("pushSubscriptionAt", endpoint)),
   readers(view, { organisationId }, role) {
     const roles = ROLES.filter((one) => roleIsAtLeast(one, role));
     const users = rowsOf(
@@ -227,8 +231,9 @@ export const LOOK_UPS: LookUps = {
       user,
       settings: view.row("noticeSettings", user.id),
       chat: view.row("messagingAccount", user.id),
+      devices: view.index("pushSubscriptionsOf", user.id)?.length,
     }));
-    return readers?.some(({ settings, chat }) => settings === undefined || chat === undefined)
+    return readers?.some((reader) => Object.values(reader).includes(undefined))
       ? undefined
       : (readers as NoticeReader[]);
   },

@@ -14,6 +14,7 @@ import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
+import type { PushSubscription } from "../core/push.ts";
 import type { Role } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
@@ -166,6 +167,10 @@ export type NeedTable = {
   readonly plannedNotices: Need<readonly string[], readonly PlannedNotice[]>;
   /** What a person chose about notices; null where they chose nothing. */
   readonly noticeSettings: Need<string, NoticeSettings | null>;
+  /** The browsers of a person that may be notified, oldest first. */
+  readonly pushSubscriptions: Need<string, readonly PushSubscription[]>;
+  /** The one at this endpoint, of any organisation, since an endpoint is one browser's. */
+  readonly pushSubscriptionAt: Need<string, PushSubscription | null>;
   /** The people with this role and above, at most READERS_MAX of them, each with what they chose. */
   readonly readers: Need<Role, readonly NoticeReader[]>;
   /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
@@ -206,6 +211,8 @@ export type NoticeReader = {
   readonly settings: NoticeSettings | null;
   /** The chat that they have linked. */
   readonly chat: MessagingAccount | null;
+  /** In how many browsers they are notified. */
+  readonly devices: number;
 };
 
 export type DepositReference = { readonly asset: string; readonly reference: string };

@@ -78,6 +78,8 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   newestNotice: { notice: madeOrDeleted },
   accountOfChat: { messagingAccount: madeOrDeleted },
   unusedResetsOf: { passwordReset: always },
+  pushSubscriptionsOf: { pushSubscription: madeOrDeleted },
+  pushSubscriptionAt: { pushSubscription: madeOrDeleted },
 };
 
 type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => boolean };

@@ -17,6 +17,7 @@ import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Legs } from "../core/postings.ts";
+import type { PushSubscription } from "../core/push.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
@@ -54,6 +55,7 @@ export type ChangingRows = {
   /** Deleted after its last notice, and where its escalation has ended. */
   readonly plannedNotice: PlannedNotice;
   readonly purchase: Purchase;
+  readonly pushSubscription: PushSubscription;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
   readonly user: User;

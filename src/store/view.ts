@@ -14,6 +14,7 @@ import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
+import type { PushSubscription } from "../core/push.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
@@ -65,6 +66,7 @@ export type LoadedRows = {
   readonly plannedNotice: PlannedNotice;
   readonly policy: Policy;
   readonly purchase: Purchase;
+  readonly pushSubscription: PushSubscription;
   readonly schema: NamedSchema;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
@@ -137,5 +139,7 @@ export type IndexTable = {
   /** The person whose chat it is. */
   readonly accountOfChat: Index<[chatId: string], Id>;
   readonly unusedResetsOf: Index<[userId: string], Ids>;
+  readonly pushSubscriptionsOf: Index<[userId: string], Ids>;
+  readonly pushSubscriptionAt: Index<[endpoint: string], Id>;
 };
 export type IndexName = keyof IndexTable;

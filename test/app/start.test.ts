@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import { newPushKey } from "../../src/platform/web-push.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
@@ -97,6 +98,7 @@ describe("the files of a server", () => {
       "server.lock",
       "master.key",
       "signing.key",
+      "push.key",
       "backup.key",
       "witness.key",
     ])
@@ -132,6 +134,25 @@ describe("the files of a server", () => {
     expect(await startServer(config)).toEqual({
       refused: "validation_failed",
       message: `HOLDFAST_DATA: backup.key in ${given} is not a key: it must be 32 bytes in base64`,
+    });
+  });
+
+  test("the key of web push is made once, or comes from the environment; one that is none is refused, and not shown", async () => {
+    const [folder, given] = [join(root, "data"), join(root, "given")];
+    await warningsAt(folder);
+    const made = readFileSync(join(folder, "push.key"), "utf8");
+    expect(Buffer.from(made, "base64")).toHaveLength(32);
+    await warningsAt(folder);
+    expect(readFileSync(join(folder, "push.key"), "utf8")).toBe(made);
+    const config = must(readConfig(testSettings(given), {}));
+    const pushKey = Buffer.from(newPushKey(), "base64");
+    const { stop } = must(await startServer(config, { ...NO_SECRETS, pushKey }));
+    await stop();
+    expect(() => statSync(join(given, "push.key"))).toThrow("ENOENT");
+    // No number of the curve.
+    expect(await startServer(config, { ...NO_SECRETS, pushKey: Buffer.alloc(32, 255) })).toEqual({
+      refused: "validation_failed",
+      message: "HOLDFAST_PUSH_KEY: is no private key of P-256",
     });
   });
 

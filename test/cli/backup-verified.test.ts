@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
-import { parseKey } from "../../src/config.ts";
+import { parseKey } from "../../src/core/setting-values.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { BACKUP_TABLES } from "../../src/store/sqlite/backup.ts";

@@ -18,10 +18,12 @@ import packageJson from "../../package.json" with { type: "json" };
 import { restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
-import { NO_SECRETS, parseKey } from "../../src/config.ts";
+import { NO_SECRETS } from "../../src/config.ts";
+import { parseKey } from "../../src/core/setting-values.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { type NoteSigner, noteSignerOf } from "../../src/platform/note-keys.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
+import { newPushKey } from "../../src/platform/web-push.ts";
 import { rememberServer } from "../../src/services/instance.ts";
 import { appendLastLine, keyIdOf, takeLastLine } from "../../src/store/sqlite/last-line.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
@@ -50,6 +52,7 @@ beforeAll(async () => {
   await buildGoodLedger(ctx);
   keyFile(ctx.folder, KEY_FILES.master, () => KEY);
   keyFile(ctx.folder, KEY_FILES.signing, newSigningKey);
+  keyFile(ctx.folder, KEY_FILES.push, newPushKey);
   cli = commandsOn(ctx, ctx.folder);
   good = join(root, "good.backup");
   made = await cli.json("backup", good, "--data", ctx.folder);
@@ -94,7 +97,7 @@ describe("backup", () => {
       object: "backup",
       file: good,
       bytes: statSync(good).size,
-      keys: ["master.key", "signing.key"],
+      keys: ["master.key", "signing.key", "push.key"],
       encrypted: false,
       backup_key_id: keyIdOf(backupKey()),
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -114,6 +117,9 @@ describe("backup", () => {
     expect(withKeys.out).toContain(
       "signing.key is in it, not encrypted: whoever has the file can sign vouchers, receipts and checkpoints",
     );
+    expect(withKeys.out).toContain(
+      "push.key is in it, not encrypted: whoever has the file can send push notices as this instance",
+    );
     const without = await cli.run("backup", join(work, "b"), "--without-keys", "--data", ctx.folder);
     expect(without.out).toContain(
       "master.key is not in it. Keep that key, or the value of HOLDFAST_MASTER_KEY",
@@ -124,15 +130,17 @@ describe("backup", () => {
     expect(holdsKey(join(work, "b"))).toBeFalse();
   });
 
-  test("with one of the two keys says which one it holds, and a restore warns of the other", async () => {
+  test("without one of the keys says which it holds, and a restore warns of the other", async () => {
     const [data, file, again] = [join(work, "data"), join(work, "b"), join(work, "again")];
     await cli.json("restore", good, "--data", data);
     rmSync(join(data, "master.key"));
-    expect(await cli.json("backup", file, "--data", data)).toMatchObject({ keys: ["signing.key"] });
+    expect(await cli.json("backup", file, "--data", data)).toMatchObject({
+      keys: ["signing.key", "push.key"],
+    });
     const { out } = await cli.run("restore", file, "--data", again);
     expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
     expect(out).not.toContain("signing.key was not in it");
-    expect(readdirSync(again).sort()).toEqual(["backup.key", "holdfast.db", "signing.key"]);
+    expect(readdirSync(again).sort()).toEqual(["backup.key", "holdfast.db", "push.key", "signing.key"]);
   });
 
   test("overwrites nothing", async () => {
@@ -206,9 +214,15 @@ describe("backup", () => {
       expect(existsSync(into) ? readdirSync(into) : []).toEqual([]);
 
       const restored = await cli.json("restore", file, "--despite-audit", "--data", into);
-      expect(restored).toMatchObject({ audit: "disagrees", keys: ["master.key", "signing.key"] });
+      expect(restored).toMatchObject({ audit: "disagrees", keys: ["master.key", "signing.key", "push.key"] });
       expect(restored.problems).toContainEqual(expect.stringContaining("warrant counts of"));
-      expect(readdirSync(into).sort()).toEqual(["backup.key", "holdfast.db", "master.key", "signing.key"]);
+      expect(readdirSync(into).sort()).toEqual([
+        "backup.key",
+        "holdfast.db",
+        "master.key",
+        "push.key",
+        "signing.key",
+      ]);
       expect(ledgerIn(into).rest).toEqual(ledgerIn(folder).rest);
       const words = await cli.run("restore", file, "--despite-audit", "--data", join(work, "words"));
       expect(words.out).toContain("AND ITS AUDIT DISAGREES: warrant counts of");
@@ -224,7 +238,7 @@ describe("restore", () => {
       object: "restore",
       file: good,
       data_folder: folder,
-      keys: ["master.key", "signing.key"],
+      keys: ["master.key", "signing.key", "push.key"],
       backed_up_at: made.created_at,
       restored_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: made.instance_id,
@@ -233,12 +247,18 @@ describe("restore", () => {
       audit: "ok",
       problems: [],
     });
-    expect(readdirSync(folder).sort()).toEqual(["backup.key", "holdfast.db", "master.key", "signing.key"]);
+    expect(readdirSync(folder).sort()).toEqual([
+      "backup.key",
+      "holdfast.db",
+      "master.key",
+      "push.key",
+      "signing.key",
+    ]);
     expect(readFileSync(join(folder, "master.key"), "utf8").trim()).toBe(KEY);
     expect([
       permissions(folder),
       ...readdirSync(folder).map((name) => permissions(join(folder, name))),
-    ]).toEqual(["700", "600", "600", "600", "600"]);
+    ]).toEqual(["700", "600", "600", "600", "600", "600"]);
     expect(holdsKey(join(folder, "holdfast.db"))).toBeFalse();
 
     const [before, after] = [ledgerIn(ctx.folder), ledgerIn(folder)];
@@ -289,6 +309,8 @@ describe("restore", () => {
     expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
     expect(out).toContain("signing.key was not in it: put it into the folder, or set HOLDFAST_SIGNING_KEY");
     expect(out).toContain("vouchers and receipts that were signed before no longer verify");
+    expect(out).toContain("push.key was not in it: put it into the folder, or set HOLDFAST_PUSH_KEY");
+    expect(out).toContain("everybody adds their devices for push notices again");
   });
 
   test("takes a folder that exists and is empty, apart from the disk's own lost+found", async () => {
@@ -300,6 +322,7 @@ describe("restore", () => {
       "holdfast.db",
       "lost+found",
       "master.key",
+      "push.key",
       "signing.key",
     ]);
   });
@@ -314,6 +337,7 @@ describe("restore", () => {
       "backup.key",
       "holdfast.db",
       "master.key",
+      "push.key",
       "signing.key",
     ]);
   });

@@ -30,6 +30,7 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
   passkeys: "credentials",
   password_resets: "one-time links",
   planned_notices: "of which escalations people are still to hear",
+  push_subscriptions: "the browsers that people are notified by",
   users: "people and their credentials",
   webhook_deliveries: "what was sent; it says what the trace says",
   webhooks: "where events are sent",

@@ -5,6 +5,7 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { AllRows } from "../support/all-rows.ts";
 import { type Chats, startChats } from "../support/chats.ts";
 import { consoleOfShell, type Fields, type Shown } from "../support/console.ts";
+import { DEVICES, deviceForm } from "../support/devices.ts";
 import { addressOf, type Everything, FAILING, makeEverything } from "../support/every-page.ts";
 import {
   asksExact,
@@ -15,7 +16,7 @@ import {
   SELLER_URL,
   silence,
 } from "../support/market.ts";
-import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
+import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { enrol } from "../support/passkeys.ts";
 import type { ShellService } from "../support/server.ts";
 
@@ -128,6 +129,13 @@ const FORMS: Readonly<Record<string, Form>> = {
     ],
   },
   "/console/settings/notices/chat/unlink": { on: "/console/settings/notices" },
+  "/console/settings/notices/test": { on: "/console/settings/notices" },
+  "/console/settings/notices/devices": {
+    on: "/console/settings/notices",
+    fields: () => deviceForm(),
+    bad: NAMES.map(([, value]): Bad => ["device_name", value]),
+  },
+  "/console/settings/notices/devices/remove": { on: "/console/settings/notices" },
   "/console/policies": {
     on: "/console/policies/new",
     fields: { ...RULE, name: "new" },
@@ -345,7 +353,8 @@ async function filled(path: string) {
   const { owner } = home.people;
   if (path.endsWith("/activate"))
     must(await setAgentStatus(service.ctx, MACHINE, { agent_id: all.agent, status: "paused" }));
-  if (path.endsWith("/unlink")) await chats.link(owner, ++chatsMade);
+  if (path.endsWith("/unlink") || path.endsWith("/test")) await chats.link(owner, ++chatsMade);
+  if (path.endsWith("/devices/remove")) await addDeviceOf(owner);
   const passkey = path.endsWith("/remove-passkey")
     ? (await enrol(service, owner, ORIGIN)).credential.id
     : null;
@@ -361,6 +370,11 @@ async function filled(path: string) {
   const filledIn = typeof form.fields === "function" ? form.fields() : form.fields;
   const fields: Fields = { ...stands, ...filledIn };
   return { home, browser, to: to.split("?")[0]!, fields };
+}
+
+async function addDeviceOf({ as }: Person): Promise<void> {
+  const stands = await consoleOfShell(service)(as).formOn("/console/settings/notices", DEVICES);
+  expect((await consoleOfShell(service)(as).post(DEVICES, { ...stands, ...deviceForm() })).status).toBe(303);
 }
 
 /** A purchase of which nobody knows whether it was paid, at a time at which a person may say it. */

@@ -46,7 +46,7 @@ const LIVE: Readonly<Record<string, string | Readonly<Record<string, string>>>> 
   "/console/warrants/:id/settle/:decision": CONFIRMS,
   "/console/escalations": { inbox: "escalations", "of-ESCALATION": "WARRANT" },
   "/console/escalations/:id": { inbox: "escalations", "of-ESCALATION": "WARRANT" },
-  "/console/settings/notices": { recent: "notices" },
+  "/console/settings/notices": { devices: "notices", recent: "notices" },
   "/console/settings/notices/chat": FORM,
   "/console/policies": { policies: "policies" },
   "/console/policies/new": FORM,

@@ -41,7 +41,7 @@ test("offers the channels that the instance has, and keeps what was chosen of th
     const browser = consoleOfShell({ ...service, ctx: { ...service.ctx, notices: tellingBy(send) } })(
       home.people.admin.as,
     );
-    const { email: _, messaging: __, ...form } = await browser.formOn(PATH, PATH);
+    const { email: _, messaging: __, push: ___, ...form } = await browser.formOn(PATH, PATH);
     expect((await browser.post(PATH, { ...form, ...channels })).status).toBe(303);
     const { email, messaging } = service.ctx.reader.notices.settingsOf(id)!;
     return [

@@ -69,7 +69,11 @@ test(
     stopped = true;
     await Promise.all(load);
     expect(after).toBeGreaterThan(before.length);
-    expect(backup).toMatchObject({ object: "backup", keys: ["master.key", "signing.key"], audit: "ok" });
+    expect(backup).toMatchObject({
+      object: "backup",
+      keys: ["master.key", "signing.key", "push.key"],
+      audit: "ok",
+    });
 
     const key = join(folder.folder, "backup.key");
     await holdfast("restore", "a.backup", "--data", "restored", "--key", key);
@@ -100,7 +104,7 @@ test(
     const passphrase = join(beside, "passphrase");
     writeFileSync(passphrase, "five words drawn at random\n");
     const made = await holdfast("backup", "a", "--passphrase-file", passphrase, "--data", folder.folder);
-    expect(made).toMatchObject({ encrypted: true, keys: ["master.key", "signing.key"] });
+    expect(made).toMatchObject({ encrypted: true, keys: ["master.key", "signing.key", "push.key"] });
     const bytes = readFileSync(join(beside, "a"));
     // As the tools of age make it, so that a guess costs them a second and 256 MiB.
     expect(bytes.toString("latin1", 0, 60)).toMatch(
@@ -112,7 +116,11 @@ test(
     const restored = await holdfast(
       ...["restore", "a", "--passphrase-file", passphrase, "--data", "restored", ...key],
     );
-    expect(restored).toMatchObject({ verified: true, audit: "ok", keys: ["master.key", "signing.key"] });
+    expect(restored).toMatchObject({
+      verified: true,
+      audit: "ok",
+      keys: ["master.key", "signing.key", "push.key"],
+    });
     expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
   },
   PROCESS_TIMEOUT_MS,

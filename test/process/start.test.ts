@@ -118,6 +118,11 @@ test(
         "nope",
         "signing.key in data: the signing key must be Ed25519 keys in PEM, a private one first",
       ],
+      [
+        "push.key",
+        "nope",
+        "push.key in data is not a key: it must be a private key of P-256, 32 bytes in base64",
+      ],
       ["backup.key", "nope", "backup.key in data is not a key: it must be 32 bytes in base64"],
       ["witness.key", "nope", "witness.key in data is not a key: it must be 32 bytes in base64"],
       ["holdfast.db", "neither empty nor a ledger".repeat(100), "the ledger in it, holdfast.db, is damaged"],
@@ -182,9 +187,7 @@ test(
   async () => {
     const endpoints = await makeEndpoints();
     rmSync(join(data, "master.key"));
-    rmSync(join(data, "signing.key"));
-    rmSync(join(data, "backup.key"));
-    rmSync(join(data, "witness.key"));
+    for (const name of ["signing", "push", "backup", "witness"]) rmSync(join(data, `${name}.key`));
     const lost = await refusal();
     expect(lost).toStartWith(
       "HOLDFAST_MASTER_KEY: is not set, and there is no master.key in data: nothing could be sent to",
@@ -197,7 +200,7 @@ test(
       for (const id of endpoints) await program.command("webhooks", "disable", id);
     });
     await serveOnce();
-    expect(keyFiles()).toEqual(["backup.key", "master.key", "signing.key", "witness.key"]);
+    expect(keyFiles()).toEqual(["backup.key", "master.key", "push.key", "signing.key", "witness.key"]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -239,7 +242,7 @@ test(
   async () => {
     const HOLDFAST_MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
     const [id] = await makeEndpoints({ HOLDFAST_MASTER_KEY });
-    rmSync(join(data, "signing.key"));
+    for (const name of ["signing", "push"]) rmSync(join(data, `${name}.key`));
     await withProgram(async (program) => {
       const { organisation_id } = await program
         .command("webhooks", "deliveries", id!)

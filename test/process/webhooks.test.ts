@@ -215,7 +215,7 @@ test(
       readdirSync(folder.folder)
         .filter((name) => name.endsWith(".key"))
         .sort(),
-    ).toEqual(["backup.key", "signing.key", "witness.key"]);
+    ).toEqual(["backup.key", "push.key", "signing.key", "witness.key"]);
     for (const name of readdirSync(folder.folder)) {
       const bytes = readFileSync(join(folder.folder, name));
       for (const hidden of [secret, text, SECRET])

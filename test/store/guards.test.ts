@@ -115,10 +115,13 @@ describe("raw SQL of a buggy caller", () => {
       `INSERT INTO notices SELECT 'ntc', organisation_id, 'live', id, 'email', '', '{}', NULL, 'pending', 0, NULL, NULL, NULL, 1, 0 ${aPerson}`,
     );
     ledger.raw.run(
-      `INSERT INTO notice_settings SELECT id, organisation_id, 1, 1, NULL, NULL, 'UTC', 1 ${aPerson}`,
+      `INSERT INTO notice_settings SELECT id, organisation_id, 1, 1, NULL, NULL, 'UTC', 1, 1 ${aPerson}`,
     );
     ledger.raw.run(`INSERT INTO messaging_accounts SELECT id, organisation_id, '42', NULL, 0 ${aPerson}`);
     ledger.raw.run(`INSERT INTO messaging_codes SELECT id, organisation_id, 'hash', 0 ${aPerson}`);
+    ledger.raw.run(
+      `INSERT INTO push_subscriptions SELECT 'psh', organisation_id, id, 'https://push.example.com/1', '', '', '', 0, NULL ${aPerson}`,
+    );
     ledger.raw.run(
       "INSERT INTO planned_notices SELECT 'esc', id, 'live', 0, 0, 0 FROM organisations LIMIT 1",
     );
@@ -917,6 +920,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
     twice("purchases", "payer nonce", { id: "'pur_new'", warrant_id: "'wrt_new'" }),
+    twice("push_subscriptions", "id", { endpoint: "'https://push.example.com/2'" }),
+    twice("push_subscriptions", "endpoint", { id: "'psh_new'" }),
     twice("schemas", "id", { name: "'another'" }),
     twice("source_keys", "id"),
     twice("scopes", "organisation_id mode"),

@@ -1,5 +1,6 @@
 import type { Role } from "../../src/core/roles.ts";
 import { ROLE_OF } from "./console-roles.ts";
+import { deviceForm } from "./devices.ts";
 
 /** Every page of the console as an address, and every form as it is sent by somebody who may send it. */
 
@@ -209,7 +210,7 @@ const formsOfPeople = ({ people, password }: Things): Readonly<Record<string, Se
   "POST /console/people/:id/remove": { to: `/console/people/${people.lowest}/remove`, fields: {} },
   "POST /console/settings/notices": {
     to: "/console/settings/notices",
-    fields: { email: "on", from: "", until: "", time_zone: "UTC" },
+    fields: { email: "on", push: "on", from: "", until: "", time_zone: "UTC" },
   },
   "POST /console/settings/notices/chat/unlink": { to: "/console/settings/notices/chat/unlink", fields: {} },
   // Who has a chat makes no code.
@@ -217,6 +218,18 @@ const formsOfPeople = ({ people, password }: Things): Readonly<Record<string, Se
     to: "/console/settings/notices/chat",
     fields: { password },
     answers: 200,
+  },
+  "POST /console/settings/notices/devices": {
+    to: "/console/settings/notices/devices",
+    fields: deviceForm(),
+  },
+  // It goes to the device.
+  "POST /console/settings/notices/test": { to: "/console/settings/notices/test", fields: {} },
+  "POST /console/settings/notices/devices/remove": {
+    to: "/console/settings/notices/devices/remove",
+    fields: { device: "none" },
+    // There is none.
+    answers: 400,
   },
   "POST /console/account/name": { to: "/console/account/name", fields: { name: "Changed by hand" } },
   "POST /console/account/remove-passkey": {

@@ -15,6 +15,7 @@ import { NO_SIGN_IN_LOG } from "../../src/platform/sign-in-log.ts";
 import { signerAmong } from "../../src/platform/source-signature.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createVault } from "../../src/platform/vault.ts";
+import { createWebPush, newPushKey } from "../../src/platform/web-push.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import { callerNowIn } from "../../src/services/auth/callers.ts";
 import { createSignInFailures } from "../../src/services/auth/failures.ts";
@@ -152,6 +153,7 @@ export function createTestContext(
     capsules: newCapsules(),
     signerAmong,
     sigstore: null,
+    webPush: createWebPush(Buffer.from(newPushKey(), "base64")),
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     witness: NO_WITNESSES,

@@ -1,6 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
 import { CHANNELS, type Channel, type Notice as SentNotice } from "../../core/notice.ts";
+import { addDevice, removeDevice } from "../../services/notices/devices.ts";
 import {
   chooseNotices,
   type NoticeChoice,
@@ -8,53 +9,68 @@ import {
   readOwnNotices,
   timeOfDay,
 } from "../../services/notices/settings.ts";
+import { makeTestNotice } from "../../services/notices/test-notice.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../parts/blocks.tsx";
+import { Devices } from "../parts/devices.tsx";
 import { Time } from "../parts/figures.tsx";
 import { Field, Form, type Problems } from "../parts/forms.tsx";
-import type { Page, Submission, Visit } from "../route.ts";
+import { problemsOf } from "../problems.ts";
+import type { Page, Redirect, Submission, Visit } from "../route.ts";
 import { chatCardOf } from "./chat.tsx";
 
 /** How a person hears of what waits for them: the channels, the hours, and the last notices. */
 
 const PATH = "/console/settings/notices";
 
-export const showNotices = (visit: Visit) => noticesPage(visit, null, null);
+/** What each form did. */
+const DONE: Readonly<Record<string, string>> = {
+  chosen: "This is how you hear of things from now on.",
+  device: "You are notified on this device from now on.",
+  removed: "You are not notified on that device any more.",
+  unlinked: "Your chat is not linked any more. Nothing is sent there.",
+  test: "A test notice is on its way. It is in the list below, with what becomes of it.",
+};
 
-async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Refusal | null): Promise<Page> {
+/** The form that was refused, with what it was sent with, and why. */
+type Tried =
+  | { readonly form: "choice"; readonly choice: NoticeChoice; readonly refusal: Refusal }
+  | { readonly form: "devices"; readonly name: string | null; readonly refusal: Refusal }
+  | { readonly form: "test"; readonly refusal: Refusal };
+
+export const showNotices = (visit: Visit) => noticesPage(visit, null);
+
+async function noticesPage(visit: Visit, tried: Tried | null): Promise<Page> {
   const own = await readOwnNotices(visit.ctx, visit.caller);
   const chat = await chatCardOf(visit);
-  const isDone = visit.search.get("done") === "chosen" && refusal === null;
+  const done = tried === null ? DONE[visit.search.get("done") ?? ""] : undefined;
+  const problemsIn = (form: Tried["form"], fields: readonly string[]): Problems =>
+    tried?.form === form ? problemsOf(tried.refusal, fields) : {};
   return {
     title: "Notices",
     section: null,
-    status: refusal ? statusOf(refusal.refused) : 200,
+    status: tried ? statusOf(tried.refusal.refused) : 200,
     content: (
       <>
         <Head title="Notices" about="What Holdfast tells you without being asked, and when." />
-        {isDone ? <Notice kind="done">This is how you hear of things from now on.</Notice> : null}
-        {visit.search.get("done") === "unlinked" ? (
-          <Notice kind="done">Your chat is not linked any more. Nothing is sent there.</Notice>
-        ) : null}
+        {done === undefined ? null : <Notice kind="done">{done}</Notice>}
         <div class="columns">
           <Card title="Channels and hours">
             <ChoiceForm
               visit={visit}
-              choice={tried ?? choiceOf(own)}
-              problems={refusal ? problemsOf(refusal) : {}}
+              choice={tried?.form === "choice" ? tried.choice : choiceOf(own)}
+              problems={problemsIn("choice", ["from", "until", "time_zone"])}
             />
           </Card>
-          <Card title="What you hear of">
-            <Facts
-              of={[
-                ["Escalations", "At once, and when one has waited for 24 and 72 hours. From operator up."],
-                ["Disputes", "The same, to admins and owners other than who raised it."],
-                ["Trouble", "Endpoints that lose events, failed backups, what /readyz says. From admin up."],
-                ["Your account", "Reset links, and sign-ins from a new place, whatever you choose here."],
-              ]}
+          <WhatYouHear />
+        </div>
+        <div id="devices" data-live="notices">
+          <Card title="Your devices">
+            <Devices
+              visit={visit}
+              devices={own.devices}
+              name={tried?.form === "devices" ? tried.name : null}
+              problems={problemsIn("devices", ["device_name"])}
             />
-            <p class="hint">
-              <a href="/docs/notices">More about notices</a>
-            </p>
           </Card>
         </div>
         {chat ? (
@@ -65,12 +81,37 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
         <div id="recent" data-live="notices">
           <Card title="The last notices to you">
             <Recent of={own.recent} />
+            <Form
+              by={visit}
+              action={`${PATH}/test`}
+              class="plain-form"
+              label="Test notice"
+              problem={problemsIn("test", [])[""]}
+            >
+              <button type="submit">Send me a test notice</button>
+            </Form>
           </Card>
         </div>
       </>
     ),
   };
 }
+
+const WhatYouHear = () => (
+  <Card title="What you hear of">
+    <Facts
+      of={[
+        ["Escalations", "At once, and when one has waited for 24 and 72 hours. From operator up."],
+        ["Disputes", "The same, to admins and owners other than who raised it."],
+        ["Trouble", "Endpoints that lose events, failed backups, what /readyz says. From admin up."],
+        ["Your account", "Reset links, and sign-ins from a new place, by e-mail, whatever you choose here."],
+      ]}
+    />
+    <p class="hint">
+      <a href="/docs/notices">More about notices</a>
+    </p>
+  </Card>
+);
 
 const choiceOf = ({ settings }: OwnNotices): NoticeChoice => ({
   channels: settings,
@@ -124,11 +165,13 @@ const channelsHere = ({ ctx }: Visit): readonly Channel[] =>
 
 const CHOICE_WORDS = {
   email: ({ user }) => `E-mail to ${user.email}`,
+  push: () => "Push to your devices",
   messaging: () => "Messages to the chat that you have linked",
 } as const satisfies Record<Channel, (visit: Visit) => string>;
 
 const CHANNEL_WORDS = {
   email: "E-mail",
+  push: "Push",
   messaging: "Messaging",
 } as const satisfies Record<Channel, string>;
 
@@ -177,6 +220,8 @@ function aboutWords({ about, mode }: SentNotice): string {
       return "Your invitation";
     case "new_sign_in":
       return "A sign-in from a new place";
+    case "test":
+      return "A test notice";
   }
 }
 
@@ -191,13 +236,7 @@ const STATUS_WORDS = {
 const statusWords = ({ status, attempts }: SentNotice): string =>
   attempts > 1 ? `${STATUS_WORDS[status]}, ${attempts} attempts` : STATUS_WORDS[status];
 
-/** What is wrong, beside its field. */
-function problemsOf({ message }: Refusal): Problems {
-  const [, name = "", problem = message] = /^(from|until|time_zone): (.*)$/s.exec(message) ?? [];
-  return { [name]: problem };
-}
-
-export async function sendNotices(submission: Submission) {
+export async function sendNotices(submission: Submission): Promise<Page | Redirect> {
   const { ctx, caller, fields } = submission;
   const choice: NoticeChoice = {
     channels: Object.fromEntries(
@@ -209,5 +248,31 @@ export async function sendNotices(submission: Submission) {
     timeZone: fields.time_zone ?? "",
   };
   const chosen = await chooseNotices(ctx, caller, choice);
-  return isRefusal(chosen) ? noticesPage(submission, choice, chosen) : { to: `${PATH}?done=chosen` };
+  return isRefusal(chosen)
+    ? noticesPage(submission, { form: "choice", choice, refusal: chosen })
+    : { to: `${PATH}?done=chosen` };
+}
+
+export async function sendTest(submission: Submission): Promise<Page | Redirect> {
+  const made = await makeTestNotice(submission.ctx, submission.caller);
+  return isRefusal(made)
+    ? noticesPage(submission, { form: "test", refusal: made })
+    : { to: `${PATH}?done=test` };
+}
+
+export async function sendDevice(submission: Submission): Promise<Page | Redirect> {
+  const { ctx, caller, fields } = submission;
+  const { endpoint = "", p256dh = "", auth = "", device_name: name = "" } = fields;
+  const added = await addDevice(ctx, caller, { endpoint, p256dh, auth, name });
+  return isRefusal(added)
+    ? noticesPage(submission, { form: "devices", name, refusal: added })
+    : { to: `${PATH}?done=device` };
+}
+
+export async function sendDeviceRemoval(submission: Submission): Promise<Page | Redirect> {
+  const { ctx, caller, fields } = submission;
+  const removed = await removeDevice(ctx, caller, fields.device ?? "");
+  return isRefusal(removed)
+    ? noticesPage(submission, { form: "devices", name: null, refusal: removed })
+    : { to: `${PATH}?done=removed` };
 }

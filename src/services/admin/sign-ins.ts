@@ -4,7 +4,7 @@ import type { SignInsEnded } from "../../resources/sign-in.ts";
 import type { Audited } from "../audited.ts";
 import { liveSignIn, signInsOf } from "../auth/sign-ins.ts";
 import type { Context } from "../context.ts";
-import { chatNeeds, endChat, endSignIns, namedSignIns, withUnlinked } from "../end-credentials.ts";
+import { contactNeeds, endContacts, endSignIns, namedSignIns, withContacts } from "../end-credentials.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { findUser, refuseManaging, userNotFound } from "./users.ts";
 
@@ -39,7 +39,7 @@ export async function endSignInsOf(
   const { sign_in_id: signInId } = input;
   const ended = await administer(ctx, authority, "admin", {
     scope: { organisationId: known.organisationId, mode: "live" },
-    needs: { user: known.id, userSessions: known.id, ...chatNeeds(known.id) },
+    needs: { user: known.id, userSessions: known.id, ...contactNeeds(known.id) },
     decide({ user, userSessions, ...snapshot }, now, current): Audited<SignInsEnded> {
       if (!user) return { answer: userNotFound(known.id) };
       const forbidden = refuseManaging(current, user.role);
@@ -48,17 +48,17 @@ export async function endSignInsOf(
       if (isRefusal(one)) return { answer: one };
       const before = namedSignIns(one ? [one] : userSessions, now);
       const answer = { object: "sign_ins_ended", user_id: user.id, ...before } as const;
-      // One sign-in alone leaves the chat linked.
-      const chat = one ? NO_CHAT : snapshot;
-      const deleted = endChat(chat);
+      // One sign-in alone leaves the chat linked, and the devices.
+      const contacts = one ? NO_CONTACTS : snapshot;
+      const deleted = endContacts(contacts);
       if (before.sign_ins.length === 0 && deleted.length === 0) return { answer };
       return {
         answer,
         put: endSignIns(one ? [one] : userSessions, now),
         deleted,
-        entries: withUnlinked(
+        entries: withContacts(
           { action: "user.sign_ins_ended", subject: user.id, before, after: { sign_ins: [] } },
-          chat,
+          contacts,
         ),
       };
     },
@@ -72,4 +72,4 @@ export async function endSignInsOf(
   return ended;
 }
 
-const NO_CHAT = { messagingAccount: null, messagingCode: null };
+const NO_CONTACTS = { messagingAccount: null, messagingCode: null, pushSubscriptions: [] };

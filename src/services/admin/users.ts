@@ -12,12 +12,12 @@ import { type Audited, executeAudited } from "../audited.ts";
 import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
 import {
-  chatNeeds,
-  endChat,
+  contactNeeds,
+  endContacts,
   endSignIns,
   namedSignIns,
   voidPasswordResets,
-  withUnlinked,
+  withContacts,
 } from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
 import { type PageOfList, pageOfList } from "../page-of-list.ts";
@@ -146,8 +146,8 @@ export async function setUserRole(
 }
 
 /**
- * Removes a person. They cannot sign in any more: their sign-ins and reset links end, their passkeys are
- * deleted, and their chat is unlinked. Records of what they did keep their id. API keys stay, since they belong to agents.
+ * Removes a person. They cannot sign in any more: their sign-ins and reset links end, their passkeys are deleted, their chat is
+ * unlinked, and their devices are forgotten. Records of what they did keep their id. API keys stay, since they belong to agents.
  */
 export async function removeUser(
   ctx: Context,
@@ -163,7 +163,7 @@ export async function removeUser(
     scope: scopeOf(known),
     needs: {
       ...{ user: id, hasOtherOwner: id, passkeys: id, userSessions: id, unusedPasswordResets: id },
-      ...chatNeeds(id),
+      ...contactNeeds(id),
     },
     decide: (snapshot, now, current): Audited<UserResource> => {
       const { user, hasOtherOwner, passkeys, userSessions, unusedPasswordResets } = snapshot;
@@ -183,8 +183,8 @@ export async function removeUser(
           ...endSignIns(userSessions, now),
           ...voidPasswordResets(unusedPasswordResets, now),
         ],
-        deleted: [...passkeys.map(removedPasskey), ...endChat(snapshot)],
-        entries: withUnlinked(
+        deleted: [...passkeys.map(removedPasskey), ...endContacts(snapshot)],
+        entries: withContacts(
           { action: "user.removed", subject: id, before, after: { ...answer, passkeys: [], sign_ins: [] } },
           snapshot,
         ),

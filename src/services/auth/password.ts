@@ -9,12 +9,12 @@ import type { passwordResetBody } from "../../resources/password.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import {
-  chatNeeds,
-  endChat,
+  contactNeeds,
+  endContacts,
   endSignIns,
   namedSignIns,
   voidPasswordResets,
-  withUnlinked,
+  withContacts,
 } from "../end-credentials.ts";
 import { refusePassword } from "../fields.ts";
 import { accountsOf } from "./accounts.ts";
@@ -26,8 +26,8 @@ import { type Known, refuseWeakPassword } from "./weak-password.ts";
 export type PasswordChange = { readonly current_password: string; readonly new_password: string };
 
 /**
- * A signed-in person chooses a new password. Their other sign-ins end, their chat is unlinked, and their unused reset links become
- * void. A wrong current password is `not_authenticated` and counts as a failed sign-in. Null on success.
+ * A signed-in person chooses a new password. Their other sign-ins end, their chat is unlinked, their devices are forgotten, and
+ * their unused reset links become void. A wrong current password is `not_authenticated` and counts as a failed sign-in. Null on success.
  */
 export async function changePassword(
   ctx: Context,
@@ -51,7 +51,7 @@ export async function changePassword(
         callerSession: session.tokenHash,
         userSessions: user.id,
         unusedPasswordResets: user.id,
-        ...chatNeeds(user.id),
+        ...contactNeeds(user.id),
       },
       decide(snapshot, now): Audited<Ended> {
         const { user: person, callerSession, userSessions, unusedPasswordResets } = snapshot;
@@ -72,9 +72,9 @@ export async function changePassword(
             ...endSignIns(others, now),
             ...voidPasswordResets(unusedPasswordResets, now),
           ],
-          // Somebody who knew the old password could have linked the chat.
-          deleted: endChat(snapshot),
-          entries: withUnlinked(
+          // Somebody who knew the old password could have linked the chat or added a device.
+          deleted: endContacts(snapshot),
+          entries: withContacts(
             { action: "user.password_changed", subject: person.id, before: answer, after: { sign_ins: [] } },
             snapshot,
           ),
@@ -104,8 +104,8 @@ function logEnded(
 export type PasswordResetInput = Wire<typeof passwordResetBody>;
 
 /**
- * The holder of a one-time link chooses a new password. All sign-ins of the person end, their chat is unlinked, and the link is used
- * up in the same commit. A weak password is refused, and the link stays good. A link that is unknown, used, void or expired is `not_authenticated`, always the
+ * The holder of a one-time link chooses a new password. All sign-ins of the person end, their chat is unlinked, their devices are
+ * forgotten, and the link is used up in the same commit. A weak password is refused, and the link stays good. A link that is unknown, used, void or expired is `not_authenticated`, always the
  * same, and counts as a failed sign-in of the address. Null on success.
  */
 export async function resetPassword(
@@ -144,9 +144,9 @@ async function resetByLink(
     { kind: "user", id: user.id },
     {
       scope: { organisationId: user.organisationId, mode: "live" },
-      needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id, ...chatNeeds(user.id) },
+      needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id, ...contactNeeds(user.id) },
       decide(
-        { passwordReset: link, user: person, userSessions, ...chat },
+        { passwordReset: link, user: person, userSessions, ...contacts },
         now,
       ): Audited<{ person: User; ended: Ended }> {
         if (!person || !link || link.usedAt !== null || link.expiresAt <= now) {
@@ -165,10 +165,10 @@ async function resetByLink(
             },
             ...endSignIns(userSessions, now),
           ],
-          deleted: endChat(chat),
-          entries: withUnlinked(
+          deleted: endContacts(contacts),
+          entries: withContacts(
             { action: "user.password_reset", subject: person.id, before: ended, after: { sign_ins: [] } },
-            chat,
+            contacts,
           ),
         };
       },

@@ -11,7 +11,7 @@ import { signInResource } from "../../resources/sign-in.ts";
 import type { Put } from "../../store/change.ts";
 import { type Audited, type Entry, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { chatNeeds, endChat, endSignIns, namedSignIns, withUnlinked } from "../end-credentials.ts";
+import { contactNeeds, endContacts, endSignIns, namedSignIns, withContacts } from "../end-credentials.ts";
 import { normaliseEmail } from "../fields.ts";
 import { newSignInNotice } from "../notices/personal.ts";
 import { accountOf } from "./accounts.ts";
@@ -152,7 +152,7 @@ export async function signOut(
   ctx.signInLog.ended({ client, userId: user.id, signInIds, why, endedBy: user.id });
 }
 
-/** Ends all sign-ins of a person, this one too, and unlinks their chat. */
+/** Ends all sign-ins of a person, this one too, unlinks their chat, and forgets their devices. */
 export async function signOutEverywhere(
   ctx: Context,
   { id, organisationId }: User,
@@ -163,16 +163,16 @@ export async function signOutEverywhere(
     { kind: "user", id },
     {
       scope: { organisationId, mode: "live" },
-      needs: { userSessions: id, ...chatNeeds(id) },
-      decide({ userSessions, ...chat }, now): Audited<ReturnType<typeof namedSignIns>> {
+      needs: { userSessions: id, ...contactNeeds(id) },
+      decide({ userSessions, ...contacts }, now): Audited<ReturnType<typeof namedSignIns>> {
         const before = namedSignIns(userSessions, now);
         return {
           answer: before,
           put: endSignIns(userSessions, now),
-          deleted: endChat(chat),
-          entries: withUnlinked(
+          deleted: endContacts(contacts),
+          entries: withContacts(
             { action: "user.signed_out_everywhere", subject: id, before, after: { sign_ins: [] } },
-            chat,
+            contacts,
           ),
         };
       },

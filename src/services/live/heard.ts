@@ -69,6 +69,7 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   plannedNotice: null,
   policy: { topic: "policies", ids: own },
   purchase: { topic: "purchases", ids: own },
+  pushSubscription: { topic: "notices", ids: none },
   schema: { topic: "schemas", ids: own },
   sourceKey: null,
   user: { topic: "people", ids: own },

@@ -72,6 +72,12 @@ function wordsOf(reader: Reader, notice: Notice, user: User, link: string | null
         ],
         to: "/console/account",
       };
+    case "test":
+      return {
+        subject: "A test notice",
+        lines: ["You asked for it. Other notices reach you in the same way."],
+        to: "/console/settings/notices",
+      };
   }
 }
 

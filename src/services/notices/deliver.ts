@@ -21,7 +21,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { composeNotice, WAITS_AS } from "./compose.ts";
-import { channelsTo } from "./plan.ts";
+import { channelsTo, reachNeeds, reachOf } from "./reach.ts";
 
 /** Is called for an attempt that failed on our side. The notice continues by its schedule. */
 export type OnNoticeFault = (error: unknown, noticeId: string) => void;
@@ -98,12 +98,9 @@ async function execute(
 ): Promise<{ readonly notice: Notice; readonly user: User | null } | null> {
   const changed = await ctx.store.execute({
     scope: { organisationId, mode },
-    needs: { notice: id, user: userId, noticeSettings: userId, messagingAccount: userId },
-    decide(
-      { notice, user, noticeSettings: settings, messagingAccount: chat },
-      now,
-    ): Decision<Awaited<ReturnType<typeof execute>>> {
-      const row = notice && after(notice, { user, settings, chat }, now);
+    needs: { notice: id, user: userId, ...reachNeeds(userId) },
+    decide({ notice, user, ...snapshot }, now): Decision<Awaited<ReturnType<typeof execute>>> {
+      const row = notice && after(notice, { user, ...reachOf(snapshot) }, now);
       if (!row) return { answer: null };
       return { answer: { notice: row, user }, change: { put: [{ kind: "notice", before: notice, row }] } };
     },
@@ -121,12 +118,13 @@ const ROLE_OF = {
   password_reset: "viewer",
   invitation: "viewer",
   new_sign_in: "viewer",
+  test: "viewer",
 } as const satisfies Record<NoticeAbout["kind"], Role>;
 
 /** Whether the person may still hear of it: they may have been removed or demoted meanwhile, or have chosen not to. */
-function mayHear(ctx: Context, { about, channel }: Notice, { user, settings, chat }: NoticePerson): boolean {
+function mayHear(ctx: Context, { about, channel }: Notice, { user, ...reach }: NoticePerson): boolean {
   if (user === null || !roleIsAtLeast(user.role, ROLE_OF[about.kind])) return false;
-  return isPersonal(about) || channelsTo(ctx, { user, settings, chat }).includes(channel);
+  return isPersonal(about) || channelsTo(ctx, { user, ...reach }).includes(channel);
 }
 
 /** Whether nobody needs to hear of it any more. */

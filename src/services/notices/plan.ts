@@ -1,15 +1,6 @@
 import { isRefusal } from "../../core/errors.ts";
 import { derivedId } from "../../core/ids.ts";
-import {
-  CHANNELS,
-  type Channel,
-  NAMED_MAX,
-  type NoticeAbout,
-  newNotice,
-  nextOfPlan,
-  noticeSettingsOf,
-  type PlannedNotice,
-} from "../../core/notice.ts";
+import { NAMED_MAX, type NoticeAbout, newNotice, nextOfPlan, type PlannedNotice } from "../../core/notice.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { MINUTE_MS } from "../../core/time.ts";
 import type { Deletion, Put } from "../../store/change.ts";
@@ -17,6 +8,7 @@ import type { NoticeReader } from "../../store/needs.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { channelsTo } from "./reach.ts";
 
 /** How many escalations one commit plans further, and how many commits a run makes for a scope. */
 const STEP = 50;
@@ -175,16 +167,4 @@ function noticesOf(
         return { kind: "notice", before: null, row };
       }),
     );
-}
-
-/** The channels by which a person hears of things. */
-export function channelsTo(
-  { notices }: Pick<Context, "notices">,
-  { user, settings, chat }: NoticeReader,
-): readonly Channel[] {
-  const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
-  return CHANNELS.filter(
-    (channel) =>
-      notices[channel].send !== null && chosen[channel] && (channel !== "messaging" || chat !== null),
-  );
 }

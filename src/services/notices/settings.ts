@@ -6,13 +6,18 @@ import {
   type NoticeSettings,
   noticeSettingsOf,
 } from "../../core/notice.ts";
+import type { PushSubscription } from "../../core/push.ts";
 import { ACCESS, type PersonCaller } from "../../core/roles.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
 
-/** What a person chose, and the last notices to them. */
-export type OwnNotices = { readonly settings: NoticeSettings; readonly recent: readonly Notice[] };
+/** What a person chose, where they are notified, and the last notices to them. */
+export type OwnNotices = {
+  readonly settings: NoticeSettings;
+  readonly devices: readonly PushSubscription[];
+  readonly recent: readonly Notice[];
+};
 
 const RECENT_MAX = 20;
 
@@ -22,6 +27,7 @@ export const readOwnNotices = (
 ): Promise<OwnNotices> =>
   store.read(async ({ notices }) => ({
     settings: (await notices.settingsOf(userId)) ?? noticeSettingsOf(userId, organisationId),
+    devices: await notices.pushSubscriptionsOf(userId),
     recent: await notices.ofUser(userId, RECENT_MAX),
   }));
 

@@ -1,18 +1,18 @@
 import { isRefusal } from "../../core/errors.ts";
-import { type Notice, type NoticeAbout, newNotice } from "../../core/notice.ts";
+import { CHANNELS, type Notice, type NoticeAbout, newNotice } from "../../core/notice.ts";
 import { DAY_MS } from "../../core/time.ts";
 import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { channelsTo } from "./plan.ts";
+import { channelsTo } from "./reach.ts";
 
 /** What went wrong, by a name that stays the same while it goes on. */
 export type Trouble = { readonly name: string; readonly message: string };
 
 /** What goes on is told again after a day. */
 const AGAIN_MS = DAY_MS;
-/** How many people of an organisation hear of one trouble, by each channel. Their ids are drawn before the commit. */
+/** How many people of an organisation hear of one trouble. The ids of the notices are drawn before the commit. */
 const TOLD_MAX = 20;
 
 /**
@@ -50,7 +50,7 @@ async function tellAdmins(
   subject: Notice["subject"],
   about: NoticeAbout,
 ): Promise<number> {
-  const ids = Array.from({ length: TOLD_MAX }, () => ctx.newId("notice"));
+  const ids = Array.from({ length: TOLD_MAX * CHANNELS.length }, () => ctx.newId("notice"));
   const told = await ctx.store.execute({
     scope,
     needs: { readers: "admin", newestNotice: subject },
@@ -60,8 +60,8 @@ async function tellAdmins(
       const { organisationId, mode } = scope;
       const rows = readers
         .filter(({ settings }) => mode === "live" || settings?.sandbox !== false)
-        .flatMap((reader) => channelsTo(ctx, reader).map((channel) => ({ userId: reader.user.id, channel })))
         .slice(0, TOLD_MAX)
+        .flatMap((reader) => channelsTo(ctx, reader).map((channel) => ({ userId: reader.user.id, channel })))
         .map(({ userId, channel }, index): Put => {
           const id = ids[index] ?? "";
           const given = { id, organisationId, mode, userId, channel, subject, about, createdAt: now };

@@ -3,7 +3,7 @@ import { CHANNELS } from "../../core/notice.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import type { Tables } from "./open.ts";
 import { excludedOf, placeholdersOf } from "./rows.ts";
-import { noticeSettings, notices, plannedNotices } from "./tables/notices.ts";
+import { noticeSettings, notices, plannedNotices, pushSubscriptions } from "./tables/notices.ts";
 
 /** How the rows of notices are written and found. */
 
@@ -42,6 +42,14 @@ export function noticeRows(tables: Tables) {
           target: noticeSettings.userId,
           set: excludedOf(noticeSettings, ...CHANNELS, "sandbox", "fromMinute", "untilMinute", "timeZone"),
         }),
+    pushSubscription: () =>
+      tables
+        .insert(pushSubscriptions)
+        .values(placeholdersOf(pushSubscriptions))
+        .onConflictDoUpdate({
+          target: pushSubscriptions.id,
+          set: excludedOf(pushSubscriptions, "deliveredAt"),
+        }),
   };
 }
 
@@ -53,6 +61,9 @@ export function noticeLookUps(tables: Tables) {
     notice: finding(() => tables.select().from(notices).where(keyed(notices.id)).prepare()),
     noticeSettings: finding(() =>
       tables.select().from(noticeSettings).where(keyed(noticeSettings.userId)).prepare(),
+    ),
+    pushSubscription: finding(() =>
+      tables.select().from(pushSubscriptions).where(keyed(pushSubscriptions.id)).prepare(),
     ),
   };
 }

@@ -29,4 +29,8 @@ export const peopleIndexes = ({ first, all, isThere }: Statements) => ({
   unusedResetsOf: all(
     "SELECT token_hash AS key FROM password_resets WHERE user_id = ? AND used_at IS NULL ORDER BY token_hash",
   ),
+  pushSubscriptionsOf: all(
+    "SELECT id AS key FROM push_subscriptions WHERE user_id = ? ORDER BY created_at, id",
+  ),
+  pushSubscriptionAt: first("SELECT id AS key FROM push_subscriptions WHERE endpoint = ?"),
 });

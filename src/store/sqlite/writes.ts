@@ -5,7 +5,7 @@ import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
-import { plannedNotices } from "./tables/notices.ts";
+import { plannedNotices, pushSubscriptions } from "./tables/notices.ts";
 import { contentSums, contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
@@ -337,6 +337,8 @@ export function deletionsOf(tables: Tables) {
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
     ...messagingDeletions(tables),
     plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
+    pushSubscription: () =>
+      tables.delete(pushSubscriptions).where(eq(pushSubscriptions.id, placeholder("id"))),
     purchase: () => tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
     idempotencyKey: () =>
       tables

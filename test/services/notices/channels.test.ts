@@ -69,6 +69,7 @@ test("a mail server that hangs with many mails due delays no message to a chat",
   // As few as an instance has for a channel.
   const notices = {
     email: { ...telling.email, slots: createDeliverySlots(16, 2) },
+    push: telling.push,
     messaging: { ...telling.messaging, slots: createDeliverySlots(16, 2) },
   };
   ctx = createTestContext({ ...SCRIPTED, notices });
@@ -99,7 +100,7 @@ test("a notice by a channel that the instance no longer has is dropped, and wait
   expect(ctx.reader.notices.nextAttemptAt()).toBeNull();
 });
 
-test("who chose before there was messaging has it on, and no row says neither", async () => {
+test("who chose before there was messaging or push has them on, and no row says neither", async () => {
   ctx = createTestContext(SCRIPTED);
   const { organisationId, owner } = await createStage(ctx);
   const ledger = new Database(join(ctx.folder, "holdfast.db"));
@@ -110,10 +111,13 @@ test("who chose before there was messaging has it on, and no row says neither", 
         `INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, time_zone${columns}) VALUES ($id, $organisationId, 0, 0, 'UTC'${values})`,
       )
       .run({ $id: row.id, $organisationId: row.organisationId });
-  expect(() => insert(", messaging", ", NULL")).toThrow(
-    "NOT NULL constraint failed: notice_settings.messaging",
-  );
+  for (const channel of ["messaging", "push"])
+    expect(() => insert(`, ${channel}`, ", NULL")).toThrow(
+      `NOT NULL constraint failed: notice_settings.${channel}`,
+    );
   insert("", "");
   ledger.close();
-  expect(ctx.reader.notices.settingsOf(owner.userId)).toMatchObject({ email: false, messaging: true });
+  expect(ctx.reader.notices.settingsOf(owner.userId)).toMatchObject({
+    ...{ email: false, messaging: true, push: true },
+  });
 });

@@ -8,7 +8,7 @@ import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
 import { escalations } from "../tables/ledger.ts";
-import { noticeSettings, notices, plannedNotices } from "../tables/notices.ts";
+import { noticeSettings, notices, plannedNotices, pushSubscriptions } from "../tables/notices.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const plansDue = ({ organisationId, mode }: Scope, now: number) =>
@@ -112,6 +112,13 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
         .where(eq(notices.userId, userId))
         .orderBy(desc(notices.createdAt), desc(notices.id))
         .limit(limit)
+        .all(),
+    pushSubscriptionsOf: (userId) =>
+      tables
+        .select()
+        .from(pushSubscriptions)
+        .where(eq(pushSubscriptions.userId, userId))
+        .orderBy(asc(pushSubscriptions.createdAt), asc(pushSubscriptions.id))
         .all(),
   };
 }

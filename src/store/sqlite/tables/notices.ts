@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import {
   type Channel,
   NOTICE_ATTEMPTS_MAX,
@@ -75,9 +75,30 @@ export const noticeSettings = sqliteTable("notice_settings", {
   organisationId: organisationColumn(),
   email: bool("email").notNull(),
   // Whoever chose before there was this channel has it on.
+  push: bool("push").notNull().default(true),
   messaging: bool("messaging").notNull().default(true),
   sandbox: bool("sandbox").notNull(),
   fromMinute: int("from_minute"),
   untilMinute: int("until_minute"),
   timeZone: text("time_zone").notNull(),
 });
+
+/** The browsers that a person has allowed to be notified, each with the address that its push service gave it (RFC 8030). */
+export const pushSubscriptions = sqliteTable(
+  "push_subscriptions",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    userId: userColumn(),
+    endpoint: text("endpoint").notNull(),
+    p256dh: text("p256dh").notNull(),
+    encryptedAuth: text("encrypted_auth").notNull(),
+    name: text("name").notNull(),
+    createdAt: int("created_at").notNull(),
+    deliveredAt: int("delivered_at"),
+  },
+  (t) => [
+    uniqueIndex("push_subscriptions_endpoint").on(t.endpoint),
+    index("push_subscriptions_by_user").on(t.userId, t.createdAt),
+  ],
+);
