@@ -1,6 +1,6 @@
 /**
  * `bun run browser`: the executable from its first start on, as people use it in headless Chromium: the set-up link, a budget for
- * an agent, warrants, escalations, a chat, a policy, webhooks, people, and what each role sees and is refused.
+ * an agent, warrants, escalations, a chat, a policy, webhooks, people, push notices, and what each role sees and is refused.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -15,9 +15,13 @@ import { type Client, type Credentials, createClient, type Json } from "../suppo
 import { openConsole } from "../support/console.ts";
 import { ROLE_OF } from "../support/console-roles.ts";
 import { addressesOf, formsOf, lineOf, OWN, operationsOf, type Things } from "../support/console-verbs.ts";
+import { CONTACT } from "../support/devices.ts";
 import { type Installation, install, type RunningServer } from "../support/executable.ts";
+import { notifiedPage } from "../support/notified-page.ts";
+import { type PushService, startPushService } from "../support/push-service.ts";
 import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Source, startSource } from "../support/source.ts";
+import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 
 const PASSWORD = "velvet harbour ginger notion";
@@ -32,6 +36,7 @@ let server: RunningServer;
 let source: Source;
 let receiver: Receiver;
 let bot: BotApiServer;
+let push: PushService;
 let chromium: Awaited<ReturnType<typeof openChromium>>;
 let client: Client;
 let rows: AllRowsReader;
@@ -52,12 +57,15 @@ let machine: Credentials;
 let heldByAgent: string;
 
 beforeAll(async () => {
-  [source, receiver, bot] = [startSource(), startReceiver(), startBotApi()];
-  holdfast = install({
-    ...{ PORT: "0", ALLOW_NETWORKS: "127.0.0.0/8", X402_ALLOW_NETWORKS: "127.0.0.0/8" },
-    ...{ RATE_READ: PLENTY, RATE_WRITE: PLENTY, RATE_BENCH: PLENTY },
-    ...{ MESSAGING_URL: bot.url, MESSAGING_TOKEN: BOT_TOKEN, MESSAGING_SECRET: SECRET },
-  });
+  [source, receiver, bot, push] = [startSource(), startReceiver(), startBotApi(), startPushService()];
+  holdfast = install(
+    {
+      ...{ PORT: "0", ALLOW_NETWORKS: "127.0.0.0/8", X402_ALLOW_NETWORKS: "127.0.0.0/8" },
+      ...{ RATE_READ: PLENTY, RATE_WRITE: PLENTY, RATE_BENCH: PLENTY, PUSH_CONTACT: CONTACT },
+      ...{ MESSAGING_URL: bot.url, MESSAGING_TOKEN: BOT_TOKEN, MESSAGING_SECRET: SECRET },
+    },
+    LOCALHOST_CERTIFICATE,
+  );
   server = await holdfast.serve();
   ({ base } = server);
   client = createClient(fetch, base);
@@ -72,6 +80,7 @@ afterAll(async () => {
   source?.stop();
   receiver?.stop();
   bot?.stop();
+  push?.stop();
 });
 
 const heading = (at: Page, name: string) => at.getByRole("heading", { name }).waitFor();
@@ -479,6 +488,43 @@ async function somebodyIsInvitedAndDemoted() {
   await grace.context().close();
 }
 
+/** Encrypted, and decrypted by a push service; given to the page's service worker by the debugging protocol. */
+async function aPushNoticeOpensTheEscalation() {
+  const pushed = () => until("a push notice comes", () => push.received()[0] ?? null);
+  const browser = push.subscribe();
+  const notified = await notifiedPage(ada, base, browser);
+  await ada.goto(`${base}/console/settings/notices`);
+  await ada.fill("#device_name", "Ada's laptop");
+  await ada.click("button:has-text('Notify me on this device')");
+  await ada.getByText("You are notified on this device from now on.").waitFor();
+  await ada.locator("#devices").getByText("this one").waitFor();
+  await ada.click("button:has-text('Send me a test notice')");
+  const tried = await pushed();
+  expect(tried).toMatchObject({ endpoint: browser.endpoint, claims: { sub: CONTACT, aud: push.origin } });
+  expect(tried.key).toBe(await notified.subscribedBy());
+  expect((await notified.deliver(tried.text)).title).toBe("A test notice");
+
+  const id = await escalates({ amount: "3000000" });
+  const { text, headers } = await pushed();
+  expect(headers).toMatchObject({ ttl: "86400", urgency: "high" });
+  const notice = await notified.deliver(text);
+  expect(notice.title).toBe("3.00 USDC waits for your decision");
+  const { opened, focused } = await notified.click(notice.tag);
+  expect([opened.length, focused]).toEqual([1, []]);
+  await ada.goto(opened[0]!);
+  expect(pathOf(ada)).toMatch(/^\/console\/escalations\/esc_/);
+  await ada.locator("[data-inbox] [aria-current=true]").getByText("3.00").waitFor();
+  await ada.check("[value=refund]");
+  await expectMoves({ available: 3_000_000n, held: -3_000_000n, paid: 0n }, async () => {
+    await ada.getByRole("button", { name: "Decide" }).click();
+    await ada.getByText("Your decision is recorded.").waitFor();
+  });
+  expect(await stateOf(id)).toBe("refunded");
+  expect(push.refused()).toEqual([]);
+  for (const secret of [new URL(browser.endpoint).pathname, browser.auth])
+    expect(holdfast.logged()).not.toContain(secret);
+}
+
 const emailOf = (role: Role) => (role === "owner" ? "ada@example.com" : `${role}@example.com`);
 
 const credentialsOf = (role: Role) => ({ email: emailOf(role), password: PASSWORD });
@@ -608,6 +654,7 @@ async function signingOutEverywhereEndsTheOtherBrowser() {
   await heading(ada, "Sign in");
   await other.getByText("You are signed out.").waitFor();
   expect((await client.get("/auth/session", { as })).status).toBe(401);
+  expect(rows.of(organisation).push_subscriptions).toEqual([]);
   await other.click("nav >> text=Agents");
   await heading(other, "Sign in");
   await other.context().close();
@@ -707,8 +754,9 @@ const offeredOn = (page: Page): Promise<[method: string, address: string][]> =>
     ...[...document.querySelectorAll("[formaction]")].map((button) => ["POST", button.getAttribute("formaction")]),
   ].filter(([, address]) => address !== null)`);
 
-/** Offered to who has a passkey, of a payment that nobody knows, and in the sandbox: none of it is there. */
+/** Offered to who has a passkey or a device, of a payment that nobody knows, and in the sandbox: none of it is there. */
 const OFFERED_ELSEWHERE = [
+  "POST /console/settings/notices/devices/remove",
   ...["POST /console/account/remove-passkey", "POST /console/purchases/:id/say/:verb"],
   "POST /console/welcome",
 ];
@@ -857,7 +905,7 @@ const steps: readonly (readonly [string, () => Promise<void>])[] = [
   ["an escalation above the threshold is decided with a passkey", anEscalationIsSignedWithAPasskey],
   ["a webhook is sent again, and its signature holds", aWebhookIsSentAgain],
   ["somebody is invited, joins, is demoted, and is refused", somebodyIsInvitedAndDemoted],
-  // A push notice that opens the escalation comes here.
+  ["a push notice opens the escalation", aPushNoticeOpensTheEscalation],
   ["people of every role join", theOthersJoin],
   ["the inbox is decided by the keyboard", theInboxIsDecidedByTheKeyboard],
   ["an admin decides on a phone", anAdminDecidesOnAPhone],

@@ -67,6 +67,7 @@ test(
     expect(service.ctx.reader.notices.settingsOf(id)).toMatchObject({
       ...{
         email: true,
+        push: true,
         sandbox: false,
         fromMinute: 480,
         untilMinute: 1110,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Json } from "./client.ts";
@@ -33,15 +33,24 @@ export type RunningServer = {
   end(): Promise<number>;
 };
 
-/** @param settings the environment, without `HOLDFAST_` */
-export function install(settings: Readonly<Record<string, string>>): Installation {
+/**
+ * @param settings the environment, without `HOLDFAST_`
+ * @param authority the certificate of an authority that it trusts besides those of its machine, as PEM
+ */
+export function install(
+  settings: Readonly<Record<string, string>>,
+  authority: string | null = null,
+): Installation {
   if (!existsSync(EXECUTABLE)) throw new Error("dist/holdfast is missing: run `bun run build` first");
   const root = mkdtempSync(join(tmpdir(), "holdfast-installed-"));
   const folder = join(root, "folder");
   mkdirSync(folder);
-  const env = Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value]),
-  );
+  const authorities = join(root, "authority.pem");
+  if (authority !== null) writeFileSync(authorities, authority);
+  const env = {
+    ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+    ...(authority !== null && { NODE_EXTRA_CA_CERTS: authorities }),
+  };
   const servers: Bun.Subprocess[] = [];
   const run: Installation["run"] = async (...args) => {
     const child = Bun.spawn([EXECUTABLE, ...args], {
