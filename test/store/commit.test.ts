@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -306,7 +306,7 @@ describe("the commit queue", () => {
       begun: () => ({ now: 0, recordedAt: 0, steadyAt: 0 }),
       committed: () => statements.push("committed"),
     });
-    return (name: string, fault?: () => void) => {
+    const write = (name: string, fault?: () => void) => {
       if (fault) faults.set(name, fault);
       return queue.execute({
         scope: null,
@@ -317,6 +317,13 @@ describe("the commit queue", () => {
         }),
       });
     };
+    const beside = (name: string, fault?: () => void) =>
+      queue.runBeside(() => {
+        database.run("INSERT INTO facts VALUES (?)", [name]);
+        fault?.();
+        return name;
+      });
+    return Object.assign(write, { beside, close: queue.close });
   }
 
   const facts = () => database.query("SELECT name FROM facts ORDER BY name").values().flat();
@@ -333,6 +340,83 @@ describe("the commit queue", () => {
     const first = write("a").then(() => statements.push("answered"));
     await Promise.all([first, write("b")]);
     expect(statements).toEqual(["BEGIN IMMEDIATE", "COMMIT", "committed", "answered"]);
+  });
+
+  describe("work in no hurry", () => {
+    const TRANSACTION = ["BEGIN IMMEDIATE", "COMMIT", "committed"];
+    const turns = async (count = 5) => {
+      for (let turn = 0; turn < count; turn++) await new Promise(setImmediate);
+    };
+    /** A queue that has just committed many commands at once. */
+    async function createBusyQueue() {
+      const write = createQueue();
+      await Promise.all([..."abcdefgh"].map((name) => write(name)));
+      statements.splice(0);
+      return write;
+    }
+
+    test("joins the commands that come next while many are committed, one at a time", async () => {
+      const write = await createBusyQueue();
+      const later = spyOn(globalThis, "setTimeout").mockReturnValue(0 as never);
+      const waiting = [write.beside("first"), write.beside("second")];
+      later.mockRestore();
+      await turns();
+      expect(statements).toEqual([]);
+      await Promise.all([write("next"), waiting[0]]);
+      expect([facts().includes("first"), facts().includes("second")]).toEqual([true, false]);
+      await Promise.all([write("the one after"), waiting[1]]);
+      expect(statements).toEqual([...TRANSACTION, ...TRANSACTION]);
+      expect(await Promise.all(waiting)).toEqual(["first", "second"]);
+    });
+
+    test("leaves no timer behind that would cut short how long the next one waits", async () => {
+      const write = await createBusyQueue();
+      const [set, cleared] = [spyOn(globalThis, "setTimeout"), spyOn(globalThis, "clearTimeout")];
+      try {
+        await Promise.all([write.beside("joins"), write("next")]);
+        const timers = set.mock.results.map(({ value }) => value);
+        expect(timers).toHaveLength(1);
+        expect(cleared.mock.calls.map(([timer]): unknown => timer)).toEqual(timers);
+      } finally {
+        set.mockRestore();
+        cleared.mockRestore();
+      }
+    });
+
+    test("has a transaction of its own soon where no more commands come", async () => {
+      const write = await createBusyQueue();
+      expect(await write.beside("alone")).toBe("alone");
+      expect(statements).toEqual(TRANSACTION);
+    });
+
+    test("waits for nothing while few are committed", async () => {
+      const write = createQueue();
+      await write("a");
+      const done = [write.beside("one"), write.beside("two"), write.beside("three")];
+      await turns(20);
+      expect(facts()).toEqual(["a", "one", "three", "two"]);
+      expect(await Promise.all(done)).toEqual(["one", "two", "three"]);
+    });
+
+    test("fails alone, and the commands that it joined are committed", async () => {
+      const write = await createBusyQueue();
+      const waiting = write.beside("faulty", fault("a fault"));
+      expect(await outcomes([write("next"), write("another"), waiting])).toEqual([
+        "next",
+        "another",
+        "Error: a fault",
+      ]);
+      expect(facts()).toEqual([..."abcdefgh", "another", "next"].sort());
+    });
+
+    test("is committed by close, and refused afterwards", async () => {
+      const write = await createBusyQueue();
+      const waiting = [write.beside("first"), write.beside("second")];
+      write.close();
+      expect(facts()).toEqual([..."abcdefgh", "first", "second"].sort());
+      expect(await Promise.all(waiting)).toEqual(["first", "second"]);
+      await expect(write.beside("late")).rejects.toThrow("the store is closed");
+    });
   });
 
   test("waits for the next turn of the event loop while turns bring more commands, and for no other", async () => {

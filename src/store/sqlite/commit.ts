@@ -8,6 +8,10 @@ import type { Load } from "./load.ts";
 const BATCH_MAX = 256;
 /** How long a command waits at most for others to join its transaction. */
 const GATHER_MS_MAX = 4;
+/** So many commands in one transaction mean that more will come soon. */
+const BUSY_COMMANDS = 8;
+/** How long work that is in no hurry waits at most for commands to share their transaction. */
+const BESIDE_MS_MAX = 100;
 /**
  * How often and how long to wait for another process's transaction, which is short. The event loop continues
  * meanwhile.
@@ -31,6 +35,11 @@ export type CommitQueue = {
   execute(command: AnyCommand): Promise<unknown>;
   /** Runs other work in a transaction, in the queue with the commands. */
   run<Result>(work: () => Result): Promise<Result>;
+  /**
+   * The same for work that is in no hurry. While many commands are committed it joins those that come next, at most 100 ms later,
+   * since a transaction of its own would have every command wait for another fsync. One at a time joins.
+   */
+  runBeside<Result>(work: () => Result): Promise<Result>;
   /** Commits the queued jobs. Later ones are refused. */
   close(): void;
 };
@@ -82,12 +91,55 @@ function decideAll(
   return answers;
 }
 
+/** Jobs that are in no hurry, and when they are due. */
+function createBeside(flushSoon: () => void) {
+  const jobs: Job[] = [];
+  let busyAt = Number.NEGATIVE_INFINITY;
+  let timer: Timer | null = null;
+
+  /** Gives commands a little time to come, where they do. */
+  function schedule(): void {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    if (jobs.length === 0) return;
+    if (performance.now() - busyAt < BESIDE_MS_MAX) timer = setTimeout(flushSoon, BESIDE_MS_MAX);
+    else flushSoon();
+  }
+
+  return {
+    schedule,
+    isEmpty: () => jobs.length === 0,
+    add(job: Job): void {
+      jobs.push(job);
+      schedule();
+    },
+    /** The one that joins the next transaction. */
+    take: () => jobs.splice(0, 1),
+    committed(count: number): void {
+      if (count >= BUSY_COMMANDS) busyAt = performance.now();
+    },
+  };
+}
+
+/** Makes a job, whose answer comes when it is on disk. */
+function jobFor<Answer>(
+  what: { readonly command: AnyCommand } | { readonly work: () => Answer },
+  isClosed: boolean,
+  add: (job: Job) => void,
+): Promise<Answer> {
+  return new Promise((resolve, fail) => {
+    if (isClosed) throw new Error("the store is closed");
+    add({ ...what, queuedAt: performance.now(), resolve, fail });
+  });
+}
+
 export function createCommitQueue(parts: CommitParts): CommitQueue {
   const { database, cache } = parts;
   const begin = database.query("BEGIN IMMEDIATE");
   const commit = database.query("COMMIT");
 
   let queue: Job[] = [];
+  const beside = createBeside(schedule);
   let scheduled = false;
   let closed = false;
 
@@ -135,17 +187,19 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
       return;
     }
     cache.endBatch();
+    beside.committed(jobs.length);
     parts.committed(time, jobs.length, performance.now() - begunAt);
     for (const [index, job] of jobs.entries()) job.resolve(answers[index] as never);
   }
 
   function flush(): void {
     scheduled = false;
-    const batch = queue.slice(0, BATCH_MAX);
+    const batch = [...queue.slice(0, BATCH_MAX), ...beside.take()];
     queue = queue.slice(BATCH_MAX);
     if (batch.length > 0) commitTogether(batch);
     // Where another process has the ledger locked, the next try is on the timer already.
     if (queue.length > 0) schedule();
+    beside.schedule();
   }
 
   /**
@@ -166,23 +220,18 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     setImmediate(gather, queue.length);
   }
 
-  /** Queues a job. Its answer comes when the job is on disk. */
-  function enqueue<Answer>(
-    job: { readonly command: AnyCommand } | { readonly work: () => Answer },
-  ): Promise<Answer> {
-    return new Promise((resolve, fail) => {
-      if (closed) throw new Error("the store is closed");
-      queue.push({ ...job, queuedAt: performance.now(), resolve, fail });
-      schedule();
-    });
+  function enqueue(job: Job): void {
+    queue.push(job);
+    schedule();
   }
 
   return {
-    run: (work) => enqueue({ work }),
-    execute: (command) => enqueue<unknown>({ command }),
+    run: (work) => jobFor({ work }, closed, enqueue),
+    runBeside: (work) => jobFor({ work }, closed, beside.add),
+    execute: (command) => jobFor<unknown>({ command }, closed, enqueue),
     close() {
       closed = true;
-      while (queue.length > 0) flush();
+      while (queue.length > 0 || !beside.isEmpty()) flush();
     },
   };
 }

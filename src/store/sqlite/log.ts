@@ -27,19 +27,15 @@ export function tilesOf(raw: Database): TileReader {
   return (level, index) => statement.get(level, index)?.hashes ?? null;
 }
 
-/**
- * What extends the log.
- *
- * @param run runs work in a transaction, so that no two processes give one leaf two entries, or one entry two leaves
- */
+/** What extends the log, in transactions, so that no two processes give one leaf two entries, or one entry two leaves. */
 export function createLogWriter(
   connection: Connection,
-  run: CommitQueue["run"],
+  { runBeside }: Pick<CommitQueue, "runBeside">,
 ): Pick<Store, "extendLog" | "keepCheckpoint"> {
   const writer = logWriter(connection);
   return {
-    extendLog: (entriesMax) => run(() => writer.extend(entriesMax)),
-    keepCheckpoint: (checkpoint) => run(() => writer.keepCheckpoint(checkpoint)),
+    extendLog: (entriesMax) => runBeside(() => writer.extend(entriesMax)),
+    keepCheckpoint: (checkpoint) => runBeside(() => writer.keepCheckpoint(checkpoint)),
   };
 }
 

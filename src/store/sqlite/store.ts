@@ -123,7 +123,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditQuickly(dataFolder, { onProgress });
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
-    ...createLogWriter(writer, commits.run),
+    ...createLogWriter(writer, commits),
     probe: () => commits.run(() => probe(writer.raw)),
     ...spaceWith(freeBytes),
     finishWalCheckpoint() {
