@@ -459,6 +459,11 @@ describe("raw SQL of a buggy caller", () => {
 
   const HISTORY: readonly [string, () => string, RegExp][] = [
     ["a changed trace entry", () => "UPDATE trace SET recorded_at = 0", /the trace is append-only/],
+    ...["position", "rowid", "oid", "_rowid_"].map((name): [string, () => string, RegExp] => [
+      `a trace entry whose ${name} is moved`,
+      () => `UPDATE trace SET ${name} = 7777 WHERE position = 1`,
+      /the trace is append-only/,
+    ]),
     ["a deleted trace entry", () => "DELETE FROM trace WHERE position = 1", /the trace is append-only/],
     [
       "a replaced trace entry",

@@ -2,12 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { getTableColumns } from "drizzle-orm";
 import { MODES } from "../../src/core/roles.ts";
 import { ENDED_DELIVERY_STATUSES } from "../../src/core/webhook.ts";
 import { KNOWN, PHASES } from "../../src/core/x402/purchase.ts";
 import { POSTING_KINDS } from "../../src/store/rows.ts";
 import { openLedger } from "../../src/store/sqlite/open.ts";
-import { RAIL_OF_MODE } from "../../src/store/sqlite/tables/ledger.ts";
+import { RAIL_OF_MODE, trace } from "../../src/store/sqlite/tables/ledger.ts";
 
 /** A trigger is text, and repeats lists that the code has. They are compared here, in a ledger that has every migration. */
 
@@ -36,6 +37,17 @@ const sorted = (list: readonly string[]): string[] => [...list].sort();
 /** The texts of an IN list. */
 const textsIn = (list: string | undefined): string[] =>
   [...(list ?? "").matchAll(/'(\w+)'/g)].map(([, text = ""]) => text).sort();
+
+test("of an entry of the trace everything but its leaf stays as it is", () => {
+  const columns = Object.values(getTableColumns(trace)).map(({ name }) => name);
+  const kept = sorted(columns.filter((name) => name !== "leaf_index"));
+  const [, named = ""] =
+    /UPDATE OF ([^)]+?)\s*ON `trace`/.exec(triggers.get("trace_is_not_changed") ?? "") ?? [];
+  expect([...named.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name).sort()).toEqual(
+    sorted([...kept, "rowid", "oid", "_rowid_"]),
+  );
+  expect(listed("trace_is_not_changed", /NEW\.`(\w+)` IS NOT\s+OLD\.`\1`/g)).toEqual(kept);
+});
 
 test("the kinds of postings are those of the code", () => {
   const kind = /`kind` = '(\w+)'/g;
