@@ -35,7 +35,7 @@ async function said(cases: readonly Case[]): Promise<Readonly<Record<string, str
       const [file, keys] = [join(folder, `${number}.json`), join(folder, `${number}.jwks.json`)];
       writeFileSync(file, receipt);
       writeFileSync(keys, jwks);
-      const child = Bun.spawn(["python3", PROGRAM, file, keys, ...witnesses], { stderr: "pipe" });
+      const child = Bun.spawn(["python3", "-B", PROGRAM, file, keys, ...witnesses], { stderr: "pipe" });
       const text = `${await new Response(child.stdout).text()}${await new Response(child.stderr).text()}`;
       found[name] = `${await child.exited} ${text.trim()}`;
     }

@@ -84,6 +84,8 @@ const BY_THE_INSTANCE: Readonly<Record<string, Change>> = {
   "a hash of the proof": (r) => (r.anchor.proof[0] = turned(r.anchor.proof[0], /^./)),
   "a proof cut short": (r) => r.anchor.proof.pop(),
   "a proof that is too long": (r) => r.anchor.proof.push(r.anchor.proof[0]),
+  "a proof that begins too low": (r) => r.anchor.proof.unshift(r.anchor.proof[0]),
+  "half a leaf": (r) => (r.anchor.leaf_index += 0.5),
   "another leaf": (r) => (r.anchor.leaf_index -= 1),
   "a leaf beyond the tree": (r) => (r.anchor.leaf_index += 4096),
   "another root": (r) => (r.anchor.root = turned(r.anchor.root, /^./)),
@@ -197,6 +199,15 @@ export async function tamperedOf(genuine: Genuine): Promise<readonly Case[]> {
     cases.push({ ...(await rewritten(genuine, change)), name: `rewritten: ${name}` });
   const unseen = await rewritten(genuine);
   cases.push({ ...unseen, name: "rewritten, and not as the witness saw it", witnesses: cosigned.witnesses });
+  for (const [name, leaf] of [
+    ["a leaf after the only one", 1],
+    ["a leaf before it", -1],
+  ] as const) {
+    const { signature: _, ...rest } = JSON.parse(unseen.receipt);
+    rest.anchor.leaf_index = leaf;
+    const signature = await sign(canonicalJson(rest), RECEIPT_TYPE);
+    cases.push({ ...unseen, name: `rewritten: ${name}`, receipt: JSON.stringify({ ...rest, signature }) });
+  }
   const { signature: _, ...rest } = JSON.parse(original);
   const voucher = await sign(canonicalJson(rest), "holdfast-voucher+jwt");
   cases.push({
