@@ -4,7 +4,7 @@
  * checks that nothing acknowledged was lost or changed, that nothing happened or was paid twice, and that nothing is stuck. In
  * some rounds the server's clock jumps before it is killed. The server's own job extends the log all the time, so that it is
  * killed in the middle of that too; a monitor keeps every checkpoint that it sees, and a second instance, which is killed as well,
- * signs them as a witness. In some rounds the ledger is audited meanwhile.
+ * signs them as a witness. The log is anchored on a made-up chain that answers late. In some rounds the ledger is audited meanwhile.
  * Prints a line a round and a tally. A failure prints its seed and round, and keeps the folder.
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
@@ -16,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DAY_MS, MINUTE_MS } from "../../src/core/time.ts";
+import { type Chain, checkAnchors, startChain } from "./chain.ts";
 import {
   checkAudit,
   checkBalances,
@@ -65,6 +66,7 @@ const random = createRandom(seed);
 const seller = startSeller(random);
 let clock: Clock | null = null;
 let witness: Witness | null = null;
+let chain: Chain | null = null;
 const now = (): number => clock?.now() ?? Date.now();
 const receiver = startReceiver(random, () => clock?.times() ?? []);
 const market = await startMarket(random, now);
@@ -76,7 +78,7 @@ const tally: Record<string, number> = Object.fromEntries(
     ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
     ...["clocks that jumped forwards", "clocks that jumped back"],
     ...["payments that sellers got", "payments settled on the chain"],
-    ...["checkpoints seen", "of them signed by the witness"],
+    ...["checkpoints seen", "of them signed by the witness", "of them on the chain", "anchors confirmed"],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
     ...["kills of the witness", "audits under load"],
     ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
@@ -94,6 +96,7 @@ type Stage = {
   readonly parties: Parties;
   readonly knowledge: Knowledge;
   readonly monitor: Monitor;
+  readonly chain: Chain;
   /** Where the witness is asked. */
   readonly witnessUrl: string;
   server: Server;
@@ -127,6 +130,9 @@ async function crashLedger(lastRound: number): Promise<void> {
     const { states, purchases, events, duplicates } = await checkLedger(folder, knowledge, receiver, market);
     count("checkpoints seen", monitor.count().seen);
     count("of them signed by the witness", monitor.count().cosigned);
+    const anchors = checkAnchors(folder, stage.chain);
+    count("of them on the chain", anchors.notes.length);
+    count("anchors confirmed", anchors.confirmed);
     for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
     for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
     count("events", events);
@@ -135,6 +141,7 @@ async function crashLedger(lastRound: number): Promise<void> {
     await untilGone(program);
     assert.deepEqual(program.faults(), [], "faults in the server's log");
     await witness?.stop();
+    await chain?.stop();
   } catch (error) {
     await stage?.program.killAll();
     await witness?.stop();
@@ -149,8 +156,10 @@ async function crashLedger(lastRound: number): Promise<void> {
 
 async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
   const executable = flags.source ? SOURCE : BINARY;
+  const itsChain = startChain(random);
+  chain = itsChain;
   const settings = {
-    ...{ ...market.settings, ...itsClock.settings },
+    ...{ ...market.settings, ...itsClock.settings, ...itsChain.settings },
     HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS,
   };
   const alone = createProgram(executable, folder, settings);
@@ -171,6 +180,7 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
     ...{ folder, program, knowledge, server },
     witnessUrl: witness.url,
     monitor: createMonitor(folder),
+    chain: itsChain,
     clock: itsClock,
     parties: { ...made, people },
     earlier: [],
@@ -227,6 +237,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   await checkWarrants(stage.server.url, knowledge, load.acknowledged, now);
   await checkLedger(stage.folder, knowledge, receiver, market);
   await checkBalances(program, parties, knowledge, stage.server.url);
+  for (const note of checkAnchors(stage.folder, stage.chain).notes) monitor.remember(note);
   await monitor.check(stage.server.url, program);
   await checkAudit(program, stage.witnessUrl);
   assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");

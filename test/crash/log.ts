@@ -26,6 +26,8 @@ type Seen = { readonly size: number; readonly root: Uint8Array; readonly note: s
 export type Monitor = {
   /** Looks at the newest checkpoint again and again, until the server is gone. */
   follow(url: string): Promise<void>;
+  /** Remembers a checkpoint that is shown elsewhere. */
+  remember(note: string): void;
   /**
    * Checks the whole log: that every entry of the ledger is one leaf, that the tiles and the newest checkpoint are those of these
    * leaves, and that every checkpoint that was ever seen is consistent with it.
@@ -61,6 +63,7 @@ export function createMonitor(folder: string): Monitor {
   }
 
   return {
+    remember,
     async follow(url) {
       for (let isThere = true; isThere; await Bun.sleep(LOOKED_AT_EVERY_MS)) {
         isThere = await look(url).then(
