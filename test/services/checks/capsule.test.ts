@@ -20,10 +20,13 @@ const DAY_MS = 86_400_000;
 const HASH = "a".repeat(64);
 const ANSWER: SeenAnswer = {
   hops: [
-    { url: "https://a.example/", status: 302, address: "192.0.2.1", certificateSha256: HASH },
-    { url: "https://b.example/", status: 200, address: "192.0.2.2", certificateSha256: HASH },
+    { url: "https://a.example/", status: 302, address: "198.51.100.1", certificateSha256: HASH },
+    { url: "https://b.example/", status: 200, address: "198.51.100.2", certificateSha256: HASH },
   ],
-  headers: [["content-type", "application/json"]],
+  headers: [
+    ["content-type", "application/json"],
+    ["x-trace", "marked-header"],
+  ],
   holdsItsDigest: false,
 };
 
@@ -86,10 +89,10 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
     method: "GET",
     source_url: "https://a.example/",
     hops: [
-      { url: "https://a.example/", status: 302, address: "192.0.2.1", certificate_sha256: HASH },
-      { url: "https://b.example/", status: 200, address: "192.0.2.2", certificate_sha256: HASH },
+      { url: "https://a.example/", status: 302, address: "198.51.100.1", certificate_sha256: HASH },
+      { url: "https://b.example/", status: 200, address: "198.51.100.2", certificate_sha256: HASH },
     ],
-    headers: [["content-type", "application/json"]],
+    headers: ANSWER.headers as CapsuleFacts["headers"],
     holds_its_digest: false,
     signed_with: null,
     sigstore_bundle: null,
@@ -105,6 +108,39 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
   expect(check?.capsuleHash).toBe(sha256(capsule?.facts ?? ""));
   expect(check?.evaluatorVersion).toBe(EVALUATOR_VERSION);
   expect(await bodyOf(capsule)).toEqual(Buffer.from('{"ok":1}'));
+});
+
+test("a capsule is never public: nothing that may be read has its bytes, headers, addresses or certificates", async () => {
+  body = Buffer.from('{"ok":1,"unasked":"marked-body"}');
+  const organisation = await service.organisation();
+  const { as } = organisation.live;
+  const { id } = await service.opened(organisation, {}, { as });
+  const asked = { source_url: "https://a.example/marked-path" };
+  expect((await service.post(`/v1/warrants/${id}/verify`, asked, { as })).body.state).toBe("released");
+  const [check] = (await service.get(`/v1/warrants/${id}/checks`, { as })).body.data;
+  const marks = ["marked-body", "marked-header", ...ANSWER.hops.map(({ address }) => String(address)), HASH];
+  const kept = JSON.stringify(capsuleOf(check.id)) + Buffer.from((await bodyOf(capsuleOf(check.id))) ?? []);
+  for (const mark of marks) expect(kept).toContain(mark);
+
+  const { paths } = (await service.get("/openapi.json")).body as { paths: Record<string, { get?: object }> };
+  const ids = [id, check.id, organisation.live.id];
+  const asking = Object.keys(paths)
+    .filter((path) => paths[path]?.get)
+    .flatMap((path) => ids.map((one) => path.replaceAll(/\{[^}]+\}/g, one)));
+  const answers = new Map<string, number>();
+  for (const path of new Set([...asking, `/t/${id}/receipt.html`, `/console/warrants/${id}`]))
+    for (const caller of [undefined, as, organisation.people.owner.as]) {
+      const { status, text } = await service.get(path, caller && { as: caller });
+      answers.set(path, Math.min(status, answers.get(path) ?? 599));
+      for (const mark of marks) expect([path, text.includes(mark)]).toEqual([path, false]);
+    }
+  for (const path of [
+    `/v1/warrants/${id}`,
+    `/v1/warrants/${id}/checks`,
+    `/v1/warrants/${id}/trace`,
+    `/t/${id}`,
+  ])
+    expect([path, answers.get(path)]).toEqual([path, 200]);
 });
 
 test("headers that are too long, or too many, are not kept", () => {
