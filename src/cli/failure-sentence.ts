@@ -54,6 +54,8 @@ export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   user_not_found: "See holdfast users list",
   webhook_not_found: "See holdfast webhooks list",
   delivery_not_found: "See holdfast webhooks deliveries",
+  deposit_not_found: "See holdfast deposits list",
+  payout_not_found: "See holdfast payouts list",
   purchase_not_found: "See holdfast x402 list",
   source_key_not_found: "See holdfast source-keys list",
   check_not_found: "See the help of holdfast checks export, which says where the ids of checks are",

@@ -9,6 +9,7 @@ import { addBackup } from "./commands/backup.ts";
 import { addBalances } from "./commands/balances.ts";
 import { addChecks } from "./commands/checks.ts";
 import { addDemo } from "./commands/demo.ts";
+import { addDeposits } from "./commands/deposits.ts";
 import { addHealth } from "./commands/health.ts";
 import { addJobs } from "./commands/jobs.ts";
 import { addKeys } from "./commands/keys.ts";
@@ -17,6 +18,7 @@ import { addMessagingDecisions } from "./commands/messaging-decisions.ts";
 import { addOpenApi } from "./commands/openapi.ts";
 import { addOrganisations } from "./commands/organisations.ts";
 import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
+import { addPayouts } from "./commands/payouts.ts";
 import { addPolicies } from "./commands/policies.ts";
 import { addReceipt } from "./commands/receipt.ts";
 import { addReceiptSpecs } from "./commands/receipt-specs.ts";
@@ -26,6 +28,7 @@ import { addSecondFactor } from "./commands/second-factor.ts";
 import { addServe } from "./commands/serve.ts";
 import { addSessions } from "./commands/sessions.ts";
 import { addSourceKeys } from "./commands/source-keys.ts";
+import { addStatements } from "./commands/statements.ts";
 import { addUsers } from "./commands/users.ts";
 import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
@@ -70,7 +73,17 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       "source-keys": addSourceKeys,
     },
   ],
-  ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
+  [
+    "The money:",
+    {
+      balances: addBalances,
+      deposits: addDeposits,
+      payouts: addPayouts,
+      statements: addStatements,
+      x402: addX402,
+      audit: addAudit,
+    },
+  ],
   [
     "Who hears of it:",
     { webhooks: addWebhooks, receipt: addReceipt, "receipt-specs": addReceiptSpecs, witness: addWitness },

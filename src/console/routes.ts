@@ -29,6 +29,13 @@ import { showAuditLog } from "./pages/audit-log.tsx";
 import { showBench, tryBench } from "./pages/bench.tsx";
 import { sendChatCode, sendUnlink, showChat } from "./pages/chat.tsx";
 import { showComponents } from "./pages/components.tsx";
+import {
+  sendCorrecting,
+  sendDeciding,
+  showCorrecting,
+  showCorrections,
+  showDeciding,
+} from "./pages/corrections.tsx";
 import { sendDecision, showEscalation, showInbox } from "./pages/escalations.tsx";
 import { showKillSwitch } from "./pages/kill-switch.tsx";
 import { sendDeposit, showDepositForm, showMoney } from "./pages/money.tsx";
@@ -36,6 +43,8 @@ import { sendDevice, sendDeviceRemoval, sendNotices, sendTest, showNotices } fro
 import { sendOpening, showOpening } from "./pages/open-warrant.tsx";
 import { showOverview } from "./pages/overview.tsx";
 import { OWED_PASSKEY, showOwedPasskey } from "./pages/owed-passkey.tsx";
+import { sendSubmitting, showPayees, showSubmitting } from "./pages/payees.tsx";
+import { sendEnding, showEnding, showPayouts } from "./pages/payouts.tsx";
 import { sendInvitation, showInvitation, showPeople } from "./pages/people.tsx";
 import {
   sendRemoval,
@@ -167,9 +176,7 @@ export const consoleRoutes = (
   page("/console/purchases/:id/say/:verb", ACCESS.administer, showSaying),
   form("/console/purchases/:id/say/:verb", ACCESS.administer, sendSaying),
 
-  page("/console/money", ACCESS.readConsole, showMoney),
-  page("/console/money/deposit", ACCESS.administer, showDepositForm),
-  form("/console/money/deposit", ACCESS.administer, sendDeposit),
+  ...moneyRoutes,
 
   ...peopleRoutes,
   ...settingsRoutes(instance),
@@ -178,6 +185,23 @@ export const consoleRoutes = (
   ...(isDevelopment ? [page("/console/components", ACCESS.readConsole, showComponents)] : []),
   worker(PUSH_WORKER.path, PUSH_WORKER.type, PUSH_WORKER.body),
   ...Object.values(ASSETS).map(({ path, type, body }) => file(path, type, body)),
+];
+
+const moneyRoutes: readonly Route[] = [
+  page("/console/money", ACCESS.readConsole, showMoney),
+  page("/console/money/deposit", ACCESS.administer, showDepositForm),
+  form("/console/money/deposit", ACCESS.administer, sendDeposit),
+  page("/console/money/payees", ACCESS.readConsole, showPayees),
+  page("/console/money/payouts", ACCESS.readConsole, showPayouts),
+  page("/console/money/payouts/submit", ACCESS.administer, showSubmitting),
+  form("/console/money/payouts/submit", ACCESS.administer, sendSubmitting),
+  page("/console/money/payouts/end", ACCESS.administer, showEnding),
+  form("/console/money/payouts/end", ACCESS.administer, sendEnding),
+  page("/console/money/corrections", ACCESS.readConsole, showCorrections),
+  page("/console/money/corrections/new", ACCESS.administer, showCorrecting),
+  form("/console/money/corrections/new", ACCESS.administer, sendCorrecting),
+  page("/console/money/corrections/decide", ACCESS.administer, showDeciding),
+  form("/console/money/corrections/decide", ACCESS.administer, sendDeciding),
 ];
 
 const peopleRoutes: readonly Route[] = [

@@ -20,6 +20,8 @@ export const ID_PREFIXES = {
   delivery: "whd_",
   purchase: "pur_",
   deposit: "dep_",
+  correction: "cor_",
+  payout: "pay_",
   instance: "ins_",
   auditEntry: "act_",
   sourceKey: "sky_",

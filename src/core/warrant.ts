@@ -2,7 +2,7 @@ import { hashJson } from "./canonical.ts";
 import type { Clause } from "./clauses/registry.ts";
 import { type Refusal, refuse, refuseField } from "./errors.ts";
 import { BPS_WHOLE, shareOf } from "./money.ts";
-import { hold, type Legs, settle } from "./postings.ts";
+import { hold, type Legs, type PaidBy, settle } from "./postings.ts";
 import type { Mode } from "./roles.ts";
 import { MINUTE_MS } from "./time.ts";
 
@@ -209,6 +209,8 @@ export type Move = {
   readonly by: Mover;
   /** The share of a partial release, an integer strictly between 0 and 10000. */
   readonly releasedBps?: number;
+  /** Who pays the payee (default: the ledger). */
+  readonly paidBy?: PaidBy;
 };
 
 /** When a warrant moves; epoch milliseconds. */
@@ -269,7 +271,7 @@ export function decide(warrant: Warrant, move: Move, { now, recordedAt }: MoveTi
   return {
     from,
     warrant: { ...moved, releasedBps: bps === 0 ? null : bps, settledAt: recordedAt },
-    legs: settle(warrant.amount, bps),
+    legs: settle(warrant.amount, bps, move.paidBy),
   };
 }
 

@@ -7,7 +7,10 @@ export const API_REFERENCE = "api-reference";
  */
 export const GROUPS: readonly (readonly [heading: string, names: readonly string[]])[] = [
   ["Begin", ["start", "concepts"]],
-  ["Use it", ["clauses", "policies", "sessions", "people", "console", "webhooks", "x402", "idempotency"]],
+  [
+    "Use it",
+    ["clauses", "policies", "sessions", "people", "console", "webhooks", "x402", "money", "idempotency"],
+  ],
   ["Run it", ["operating", "notices", "witnesses"]],
   ["Look up", [API_REFERENCE, "errors", "events", "metrics", "configuration", "commands"]],
   ["Trust it", ["security", "receipts", "evaluation", "decisions", "measurements", "packages"]],

@@ -70,7 +70,11 @@ export function changeOf(
   if (legs) {
     const { organisationId, mode, asset, id: causeId } = warrant;
     const kind = before === null ? "hold" : "settlement";
-    put.push({ kind: "posting", row: { organisationId, mode, asset, legs, kind, causeId, recordedAt } });
+    const payee = legs.paid > 0n ? warrant.payee : null;
+    put.push({
+      kind: "posting",
+      row: { organisationId, mode, asset, legs, kind, causeId, payee, recordedAt },
+    });
   }
   return { warrant: after, change: { put } };
 }
@@ -122,6 +126,12 @@ function refuseByPurchase(purchase: Purchase | null, to: State): Refusal | null 
   return refuseByPayment(purchase, to);
 }
 
+/** The payee of an x402 `exact` purchase was paid by the wallet: the ledger owes it nothing more. */
+const paidFor = (move: Move, purchase: Purchase | null): Move => ({
+  ...move,
+  paidBy: purchase?.quote?.pays.kind === "exact" ? "wallet" : "ledger",
+});
+
 const refuseByPayment = ({ quote, known }: Purchase, to: State): Refusal | null =>
   quote && (isSettled(to) || to === "disputed") ? refuseMove(quote.pays.kind, known ?? "unknown", to) : null;
 
@@ -130,7 +140,9 @@ const refuseByPayment = ({ quote, known }: Purchase, to: State): Refusal | null 
  * and session.
  */
 export const moveWarrant = (snapshot: Moving, move: Move, details: MoveDetails): Moved | Refusal =>
-  moved(snapshot, move, details, (to) => refuseByPurchase(snapshot.warrantPurchase, to));
+  moved(snapshot, paidFor(move, snapshot.warrantPurchase), details, (to) =>
+    refuseByPurchase(snapshot.warrantPurchase, to),
+  );
 
 /**
  * Moves the warrant of the snapshot's purchase, as a step of this purchase. The state of its payment must
@@ -146,7 +158,7 @@ export const moveBought = (
 ): Moved | Refusal =>
   moved(
     snapshot,
-    move,
+    paidFor(move, after),
     { ...details, puts: [...puts, { kind: "purchase", before: snapshot.purchase, row: after }] },
     (to) => refuseByPayment(after, to),
   );

@@ -1,5 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import { transactionKey } from "../core/chain-transaction.ts";
+import type { Correction } from "../core/correction.ts";
+import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Policy } from "../core/policy.ts";
 import { ROLES, roleIsAtLeast } from "../core/roles.ts";
@@ -173,8 +175,11 @@ export const LOOK_UPS: LookUps = {
     const found = names.map((name) => schemaIn(view, scope, name));
     return found.includes(undefined) ? undefined : found.filter((schema) => schema != null);
   },
-  balance: (view, { organisationId, mode }, asset) =>
-    view.row("balance", balanceRowKey(organisationId, mode, asset)),
+  balance: (view, { organisationId, mode }, ask, source) =>
+    view.row(
+      "balance",
+      balanceRowKey(organisationId, mode, typeof ask === "string" ? ask : (source as Deposit).asset),
+    ),
   hasPasskey: (view, { organisationId }) => view.index("countingPasskey", organisationId),
   contentBytes: (view, { organisationId, mode }, of) => view.index("contentBytes", organisationId, mode, of),
   oldestFree: (view, { organisationId, mode }) =>
@@ -208,6 +213,14 @@ export const LOOK_UPS: LookUps = {
     policyIn(view, scope, view.index("newestPolicyNamed", scope.organisationId, agentId, name)),
   depositReferenced: (view, { organisationId, mode }, { asset, reference }) =>
     rowOf(view, "deposit", view.index("depositReferenced", organisationId, mode, asset, reference)),
+  deposit: (view, scope, ask, source) =>
+    inScope(view.row("deposit", typeof ask === "string" ? ask : (source as Correction).depositId), scope),
+  correction: (view, scope, id) => inScope(view.row("correction", id), scope),
+  depositCorrection: (view, scope, _, source) =>
+    inScope(rowOf(view, "correction", view.index("correctionOf", (source as Deposit).id)), scope),
+  payeeBalance: (view, { organisationId, mode }, { asset, payee }) =>
+    view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+  payout: (view, scope, id) => inScope(view.row("payout", id), scope),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 
@@ -265,3 +278,6 @@ const traceStepKey = (warrantId: string, sequence: number): string => `${warrant
 
 export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
   `${organisationId} ${mode} ${asset}`;
+
+export const payeeRowKey = (organisationId: string, mode: string, asset: string, payee: string): string =>
+  `${balanceRowKey(organisationId, mode, asset)} ${payee}`;

@@ -3,6 +3,7 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
 import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
+import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -12,9 +13,10 @@ import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
+import type { PayeeName, Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
-import type { Balance } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import type { Balance, PayeeBalance } from "../core/postings.ts";
 import type { Role } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
@@ -102,7 +104,8 @@ export type NeedTable = {
   readonly verifierSchema: Need<From<"verifier">, NamedSchema | null>;
   /** The schemas with these names, in the order of the names. Unknown names are left out. */
   readonly schemas: Need<readonly string[], readonly NamedSchema[]>;
-  readonly balance: Need<string, Balance | null>;
+  /** The balance of an asset. */
+  readonly balance: Need<string | From<"deposit">, Balance | null>;
   /** Whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: Need<true, boolean>;
   /** The sum of what is bought, or free, in the stored content of the organisation and mode. */
@@ -156,6 +159,13 @@ export type NeedTable = {
   readonly policyNamed: Need<PolicyName, Policy | null>;
   /** The deposit of that reference, of which each asset of a scope has one. */
   readonly depositReferenced: Need<DepositReference | null, Deposit | null>;
+  readonly deposit: Need<string | From<"correction">, Deposit | null>;
+  readonly correction: Need<string, Correction | null>;
+  /** The newest correction of the deposit that was not withdrawn. */
+  readonly depositCorrection: Need<From<"deposit">, Correction | null>;
+  /** What was paid to a payee; null where nothing was. */
+  readonly payeeBalance: Need<PayeeName, PayeeBalance | null>;
+  readonly payout: Need<string, Payout | null>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 

@@ -7,7 +7,6 @@ import type { Capsule } from "../core/capsule.ts";
 import type { ChainPlace } from "../core/chain-anchor.ts";
 import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
-import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { LogCheckpoint, LogPlace } from "../core/log.ts";
@@ -26,6 +25,7 @@ import type { State, Warrant } from "../core/warrant.ts";
 import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { DeliveriesReader } from "./deliveries-reader.ts";
+import type { PayoutsReader } from "./payouts-reader.ts";
 import type { RulesReader } from "./rules-reader.ts";
 import type { Part, Scope } from "./scope.ts";
 
@@ -65,7 +65,7 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
  * Reads that are not part of a command, from one snapshot. They never see half a Change, and never delay the
  * writer.
  */
-export interface Reader extends RulesReader, DeliveriesReader {
+export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader {
   readonly warrants: {
     get(scope: Scope, id: string): Promise<Warrant | null>;
     /** A warrant of any organisation, for the public receipt. */
@@ -279,10 +279,6 @@ export interface Reader extends RulesReader, DeliveriesReader {
     /** The sums over all organisations. */
     totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
-  };
-  /** Newest first, those older than the given one. */
-  readonly deposits: {
-    list(scope: Scope, olderThan: string | null, limit: number): Promise<readonly Deposit[]>;
   };
   /** What happened, for pictures, in the order of positions. Who reads on from the last one reads each row once. */
   readonly history: {

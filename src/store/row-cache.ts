@@ -1,6 +1,6 @@
-import { NO_BALANCE } from "../core/postings.ts";
+import { NO_BALANCE, NOTHING_PAID, payeeLegsOf } from "../core/postings.ts";
 import type { Deletion, Put } from "./change.ts";
-import { balanceRowKey } from "./look-ups.ts";
+import { balanceRowKey, payeeRowKey } from "./look-ups.ts";
 import { type Posting, rowKeyOf } from "./rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
@@ -53,6 +53,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   heldSince: {},
   escalationOrWarrant: { escalation: always },
   depositReferenced: { deposit: always },
+  correctionOf: { correction: always },
   unresolvedEscalation: { escalation: always },
   purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
   enabledWebhooks: { webhook: always },
@@ -155,6 +156,23 @@ function movePosting(balances: Table | undefined, { organisationId, mode, asset,
   return true;
 }
 
+/** Adds a posting to the balance of its payee. Answers whether that is loaded, or no payee's is moved. */
+function movePayee(balances: Table | undefined, posting: Posting): boolean {
+  const { organisationId, mode, asset, payee } = posting;
+  if (payee === null) return true;
+  const key = payeeRowKey(organisationId, mode, asset, payee);
+  const balance = balances?.get(key) as LoadedRows["payeeBalance"] | null | undefined;
+  if (balance === undefined) return false;
+  const before = balance ?? NOTHING_PAID;
+  const legs = payeeLegsOf(posting.legs);
+  balances?.set(key, {
+    payable: before.payable + legs.payable,
+    submitted: before.submitted + legs.submitted,
+    paidOut: before.paidOut + legs.paidOut,
+  });
+  return true;
+}
+
 export function createRowCache(): RowCache {
   const rows = new Map<LoadedKind, Table>();
   const indexes = new Map<IndexName, Table>();
@@ -188,6 +206,7 @@ export function createRowCache(): RowCache {
       switch (put.kind) {
         case "posting":
           if (!movePosting(rows.get("balance"), put.row)) behind.add("balance");
+          if (!movePayee(rows.get("payeeBalance"), put.row)) behind.add("payeeBalance");
           return;
         case "trace":
           behind.add("traceStep");

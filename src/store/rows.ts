@@ -6,6 +6,7 @@ import type { Capsule, CapsulePart } from "../core/capsule.ts";
 import type { LogAnchor } from "../core/chain-anchor.ts";
 import { transactionKey, type WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
+import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -15,9 +16,10 @@ import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
+import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
-import type { Legs } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import type { Legs, PostingKind } from "../core/postings.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
@@ -37,6 +39,7 @@ export type ChangingRows = {
   /** Written once, and deleted. */
   readonly capsule: Capsule;
   readonly chainTransaction: WalletTransaction;
+  readonly correction: Correction;
   readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly escalation: Escalation;
@@ -52,6 +55,7 @@ export type ChangingRows = {
   readonly passkey: Passkey;
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
+  readonly payout: Payout;
   /** Deleted after its last notice, and where its escalation has ended. */
   readonly plannedNotice: PlannedNotice;
   readonly purchase: Purchase;
@@ -120,21 +124,19 @@ export type RecordedWarrant = {
 /** Bytes that are stored once, under their SHA-256. */
 export type Content = { readonly hash: string; readonly bytes: Uint8Array };
 
-/** One movement of money in the ledger. Its legs sum to zero. */
+/** One movement of money in the ledger (`Legs`). */
 export type Posting = {
   readonly organisationId: string;
   readonly mode: Mode;
   readonly asset: string;
   readonly legs: Legs;
   readonly kind: PostingKind;
-  /** The id of the deposit or of the warrant. */
+  /** The id of the deposit, correction, warrant or payout. */
   readonly causeId: string;
+  /** Whose account it moves: the payee that a settlement pays, or of a payout; else null. */
+  readonly payee: string | null;
   readonly recordedAt: number;
 };
-
-/** What moves money: a deposit comes in; a warrant is held, and settled. Each is posted once. */
-export const POSTING_KINDS = ["deposit", "hold", "settlement"] as const;
-export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /** A row's key among those of its kind, as needs and engines name it. */
 export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): string {

@@ -3,6 +3,7 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
 import type { WalletTransaction } from "../core/chain-transaction.ts";
+import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -12,9 +13,10 @@ import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
+import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
-import type { Balance } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import type { Balance, PayeeBalance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
@@ -49,6 +51,7 @@ export type LoadedRows = {
   readonly balance: Balance;
   readonly capsule: Capsule;
   readonly chainTransaction: WalletTransaction;
+  readonly correction: Correction;
   readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly deposit: Deposit;
@@ -63,6 +66,9 @@ export type LoadedRows = {
   readonly passkey: Passkey;
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
+  /** The engine computes it from the postings. */
+  readonly payeeBalance: PayeeBalance;
+  readonly payout: Payout;
   readonly plannedNotice: PlannedNotice;
   readonly policy: Policy;
   readonly purchase: Purchase;
@@ -106,6 +112,8 @@ export type IndexTable = {
     [organisationId: string, mode: string, asset: string, reference: string],
     Id
   >;
+  /** The newest correction of a deposit, in the order of commits, that was not withdrawn. */
+  readonly correctionOf: Index<[depositId: string], Id>;
   readonly unresolvedEscalation: Index<[warrantId: string], Id>;
   readonly purchaseOfWarrant: Index<[warrantId: string], Id>;
   readonly enabledWebhooks: Index<[organisationId: string, mode: string], Ids>;

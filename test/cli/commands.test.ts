@@ -251,6 +251,21 @@ const SUCCESSES: readonly Success[] = [
     people: ["available", "1 234.56 USDC", "0.00 USDC"],
   },
   {
+    line: ["deposits", "list", ...account],
+    json: { object: "list", data: [{ object: "deposit", amount: "1234560000", counts_for: "1234560000" }] },
+    people: ["1 234.56 USDC", "wire", "dep_"],
+  },
+  {
+    line: ["payouts", "list", ...account],
+    json: { object: "list", data: [], has_more: false, next_cursor: null },
+    people: ["Nothing is owed, sandbox."],
+  },
+  {
+    line: ["payouts", "submit", ...account],
+    json: { object: "list", data: [], has_more: false },
+    people: ["Nothing is owed, sandbox."],
+  },
+  {
     line: ["balances", "show", "--organisation", "<organisation>", "--mode", "live"],
     json: { object: "balance", mode: "live", balances: [] },
     people: ["Nothing has come in yet, live."],

@@ -37,6 +37,7 @@ describe("text that is given", () => {
       "<id>",
       "<entry>",
       "<purchase>",
+      "<payee>",
       "<amount>",
       "<count>",
       "<number>",
@@ -125,7 +126,10 @@ describe("text that is given", () => {
     "schemas create --name": ["--organisation", "ORG", "--name", "TEXT", "--schema", "{}"],
     "webhooks create --url": [...ACCOUNT, "--url", "https://hook.example/TEXT"],
     "balances fund --reference": [...ACCOUNT, "--amount", "1", "--reference", "TEXT"],
-    // There is no purchase here; the note is looked at first.
+    // There is no purchase, deposit or payout here; the text is looked at first.
+    "balances correct --reason": ["dep_none", "--amount", "1", "--reason", "TEXT"],
+    "payouts fail --reason": ["pay_none", "--reason", "TEXT"],
+    "payouts mark-paid --reference": ["pay_none", "--reference", "TEXT"],
     "x402 acknowledge --note": ["pur_none", "--note", "TEXT"],
     "x402 resolve --note": ["pur_none", "--paid", "--note", "TEXT"],
   };
@@ -172,7 +176,7 @@ describe("text that is given", () => {
         }
       }
       const plain = await run(option === "schemas create --name" ? "plain" : "می\u200cخواهم");
-      if (line[0] === "pur_none") expect(plain.err).toContain("There is no such purchase.");
+      if (line[0]?.endsWith("_none")) expect(plain.err).toMatch(/There is no (such purchase|deposit|payout)/);
       else expect([plain.code, plain.err]).toEqual([0, ""]);
     });
   }

@@ -1,27 +1,45 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AMOUNT_MAX } from "../../src/core/money.ts";
-import { type Balance, deposit, hold, type Legs, NO_BALANCE, settle } from "../../src/core/postings.ts";
+import {
+  type Balance,
+  correct,
+  deposit,
+  endPayout,
+  failPayout,
+  hold,
+  type Legs,
+  NO_BALANCE,
+  settle,
+  submitPayout,
+} from "../../src/core/postings.ts";
 
-const legs = (available: bigint, held: bigint, paid: bigint, funding: bigint): Legs => ({
-  available,
-  held,
-  paid,
-  funding,
-});
+const legs = (
+  ...[available, held, paid, funding, payable = 0n, submitted = 0n]: readonly [
+    ...[bigint, bigint, bigint, bigint],
+    bigint?,
+    bigint?,
+  ]
+): Legs => ({ available, held, paid, funding, payable, submitted });
 
 const TABLE: readonly (readonly [name: string, made: Legs, expected: Legs])[] = [
   ["a deposit of 5", deposit(5n), legs(5n, 0n, 0n, -5n)],
   ["a hold of 5", hold(5n), legs(-5n, 5n, 0n, 0n)],
-  ["a release of 5", settle(5n, 10_000), legs(0n, -5n, 5n, 0n)],
+  ["a release of 5", settle(5n, 10_000), legs(0n, -5n, 5n, 0n, 5n)],
+  ["a release of 5 that a wallet has paid", settle(5n, 10_000, "wallet"), legs(0n, -5n, 5n, 0n)],
   ["a refund of 5", settle(5n, 0), legs(5n, -5n, 0n, 0n)],
-  ["half of 5, rounded down", settle(5n, 5_000), legs(3n, -5n, 2n, 0n)],
+  ["half of 5, rounded down", settle(5n, 5_000), legs(3n, -5n, 2n, 0n, 2n)],
   ["9999 basis points of 1", settle(1n, 9_999), legs(1n, -1n, 0n, 0n)],
   [
     "a third of the largest amount",
     settle(AMOUNT_MAX, 3_333),
-    legs(6_149_222_136_971_079_031n, -AMOUNT_MAX, 3_074_149_899_883_696_776n, 0n),
+    legs(6_149_222_136_971_079_031n, -AMOUNT_MAX, 3_074_149_899_883_696_776n, 0n, 3_074_149_899_883_696_776n),
   ],
+  ["a deposit that brought 2 less", correct(-2n), legs(-2n, 0n, 0n, 2n)],
+  ["a payout of 5", submitPayout(5n), legs(0n, 0n, 0n, 0n, -5n, 5n)],
+  ["a payout of 5 that was paid", endPayout(5n), legs(0n, 0n, 0n, 0n, 0n, -5n)],
+  ["a payout of 5 that failed", failPayout(5n, false), legs(0n, 0n, 0n, 0n, 5n, -5n)],
+  ["a payout of 5 that came back", failPayout(5n, true), legs(0n, 0n, 0n, 0n, 5n)],
 ];
 for (const [name, made, expected] of TABLE) {
   test(`the legs of ${name}`, () => expect(made).toEqual(expected));

@@ -162,7 +162,9 @@ describe("decide", () => {
             releasedBps: to === "released" ? 10_000 : to === "partially_released" ? share : null,
             settledAt: settled ? AT.recordedAt : null,
           },
-          legs: settled ? { available: amount - paid, held: -amount, paid, funding: 0n } : null,
+          legs: settled
+            ? { available: amount - paid, held: -amount, paid, funding: 0n, payable: paid, submitted: 0n }
+            : null,
         });
       }),
       { numRuns: 1_000 },
@@ -351,7 +353,7 @@ test("the opening has no earlier state, and holds the amount", () => {
   expect(openingOf(warrant)).toEqual({
     from: null,
     warrant,
-    legs: { available: -7n, held: 7n, paid: 0n, funding: 0n },
+    legs: { available: -7n, held: 7n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n },
   });
 });
 

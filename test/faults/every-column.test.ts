@@ -54,6 +54,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     `${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
   ],
   contents: ({ hash }) => [hash],
+  corrections: ({ id }) => [id],
   cosignatures: ({ witness }) => [witness],
   deposits: ({ id }) => [id],
   escalations: ({ id }) => [id],
@@ -61,12 +62,22 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   log_anchors: ({ nonce, wallet }) => [`${nonce} of ${wallet}`],
   log_checkpoints: ({ number }) => [`checkpoint ${number}`],
   log_tiles: ({ tile, level }) => [`tile ${tile} of level ${level}`],
+  payees: ({ position, account }) => [
+    `payee ${position} `,
+    `position ${position}`,
+    `payees ${position}`,
+    `${accountsAt.get(account) ?? "none"}: `,
+    `account ${account}:`,
+  ],
+  payouts: ({ id }) => [id],
   policies: ({ id }) => [id],
   postings: ({ position, cause }) => [
     `posting ${position}`,
     `position ${position}`,
     warrantsAt.get(cause) ?? "none",
     depositsAt.get(cause) ?? "none",
+    payoutsAt.get(cause) ?? "none",
+    correctionsAt.get(cause) ?? "none",
   ],
   purchases: ({ id }) => [id],
   schemas: ({ id }) => [id],
@@ -106,8 +117,10 @@ const MAY_GO: Readonly<Record<string, string>> = {
 const KIND: Readonly<Record<string, string>> = {
   agents: "status",
   checks: "outcome",
+  corrections: "status",
   escalations: "status",
   idempotency_keys: "status",
+  payouts: "status",
   postings: "kind",
   purchases: "phase",
   trace: "to_state",
@@ -121,6 +134,10 @@ let folder: string;
 let raw: Database;
 const warrantsAt = new Map<unknown, string>();
 const depositsAt = new Map<unknown, string>();
+const payoutsAt = new Map<unknown, string>();
+const correctionsAt = new Map<unknown, string>();
+/** As messages name the balance of an account. */
+const accountsAt = new Map<unknown, string>();
 const sessionsAt = new Map<unknown, string>();
 /** As messages name a scope. */
 const scopesAt = new Map<unknown, string>();
@@ -145,11 +162,15 @@ beforeAll(async () => {
   for (const [map, table] of [
     [warrantsAt, "warrants"],
     [depositsAt, "deposits"],
+    [payoutsAt, "payouts"],
+    [correctionsAt, "corrections"],
     [sessionsAt, "spend_sessions"],
   ] as const)
     for (const { position, id } of rowsOf(table)) map.set(position, String(id));
   for (const { position, organisation_id, mode } of rowsOf("scopes"))
     scopesAt.set(position, `${organisation_id}, ${mode}`);
+  for (const { position, scope, asset } of rowsOf("accounts"))
+    accountsAt.set(position, `${scopesAt.get(scope)}, ${asset}`);
 });
 
 afterAll(() => {

@@ -249,6 +249,24 @@ const FORMS: Readonly<Record<string, Form>> = {
       ["password", "not mine at all"],
     ],
   },
+  "/console/money/payouts/submit": {
+    on: "/console/money/payouts/submit",
+    to: () => "/console/money/payouts/submit",
+  },
+  "/console/money/payouts/end": {
+    on: "/console/money/payouts/end",
+    fields: { reference: "wire 17" },
+    bad: ["", LONG, HIDDEN].map((value): Bad => ["reference", value]),
+  },
+  "/console/money/corrections/new": {
+    on: "/console/money/corrections/new",
+    fields: { amount: "1", reason: "typed wrongly" },
+    bad: [
+      ...["-1", "ten", "0.0000001", "99999999999999999999", MARKUP].map((value): Bad => ["amount", value]),
+      ...["", LONG, HIDDEN].map((value): Bad => ["reason", value]),
+    ],
+  },
+  "/console/money/corrections/decide": { on: "/console/money/corrections/decide" },
   "/console/settings/kill-switch/:state": { on: "/console/settings/kill-switch/:state" },
   "/console/settings/passkey-threshold": {
     on: "/console/settings",

@@ -117,7 +117,7 @@ async function commitAll(
             kind: "posting",
             row: {
               ...{ ...scope, asset: deposit.asset, legs: depositLegs(deposit.amount) },
-              ...{ kind: "deposit", causeId: deposit.id, recordedAt: createdAt },
+              ...{ kind: "deposit", causeId: deposit.id, payee: null, recordedAt: createdAt },
             },
           },
         ],

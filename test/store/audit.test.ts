@@ -98,7 +98,7 @@ const readWarrants = (raw: Database): readonly Warrant[] =>
     .map((row) => warrantOf(row, createNames(raw)));
 
 const POSTING =
-  "INSERT INTO postings SELECT NULL, account, kind, rail, cause, available, held, paid, funding, recorded_at FROM postings";
+  "INSERT INTO postings SELECT NULL, account, kind, rail, cause, available, held, paid, funding, recorded_at, payable, submitted FROM postings";
 /** The hold or the settlement of a warrant in a state. */
 const posted = (state: string, kind: string, more = "") => `cause = ${at(state, more)} AND kind = '${kind}'`;
 
@@ -166,7 +166,7 @@ const MONEY: readonly Corruption[] = [
   ],
   [
     "a posting of a kind that nobody knows",
-    "INSERT INTO postings SELECT NULL, account, 'fee', rail, 4711, -1, 0, 1, 0, 0 FROM postings LIMIT 1; UPDATE accounts SET available = available - 1, paid = paid + 1, posted = (SELECT max(position) FROM postings) WHERE position = 1",
+    "INSERT INTO postings SELECT NULL, account, 'fee', rail, 4711, -1, 0, 1, 0, 0, 0, 0 FROM postings LIMIT 1; UPDATE accounts SET available = available - 1, paid = paid + 1, posted = (SELECT max(position) FROM postings) WHERE position = 1",
     /^posting \d+: its kind is fee$/,
   ],
   [
@@ -176,7 +176,7 @@ const MONEY: readonly Corruption[] = [
   ],
   [
     "an account of no scope",
-    "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0, NULL)",
+    "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0, NULL, 0, 0)",
     /^the scope at position 7777: has rows in accounts, but does not exist$/,
   ],
   [
@@ -696,7 +696,7 @@ describe("the audit itself", () => {
         if (sql === "BEGIN" && posted < 5) {
           posted++;
           writer.raw.run(
-            `INSERT INTO postings SELECT NULL, account, kind, rail, ${-posted}, 5, 0, 0, -5, 0 FROM postings WHERE kind = 'deposit' LIMIT 1;
+            `INSERT INTO postings SELECT NULL, account, kind, rail, ${-posted}, 5, 0, 0, -5, 0, 0, 0 FROM postings WHERE kind = 'deposit' LIMIT 1;
              UPDATE accounts SET available = available + 5, funding = funding - 5, posted = (SELECT max(position) FROM postings)
                WHERE position = (SELECT account FROM postings WHERE kind = 'deposit' LIMIT 1)`,
           );

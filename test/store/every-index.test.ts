@@ -62,6 +62,15 @@ function sumsPostings(): void {
   ran.push(sum.replace(/OLD\.`\w+`/g, "1"));
 }
 
+/** What the trigger of a payee adds up. */
+function sumsPayouts(): void {
+  const trigger = database
+    .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'payees_follow_their_payouts'")
+    .get();
+  const sum = /SELECT coalesce\(sum[^;]*?'submitted'/.exec(trigger?.sql ?? "")?.[0] ?? "";
+  ran.push(sum.replace(/OLD\.`\w+`/g, "1"));
+}
+
 const wallet = { payer: "0x1", chainId: 1, contract: "0x2", since: 0 };
 const byAgent = () => ({ agentId });
 
@@ -78,6 +87,11 @@ const READS: Readonly<Record<string, () => unknown>> = {
   capsules_of_scope: () => needs({ oldestCapsules: 1 }),
   chain_transactions_open: () => ctx.reader.chainTransactions.firstOpen({ chainId: 1, wallet: "0x1" }),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
+  corrections_by_account: () => ctx.reader.corrections.list(live, null, 10),
+  corrections_of_deposit: async () => {
+    const [deposit] = ctx.reader.deposits.list(live, null, 1);
+    await needs({ deposit: deposit?.id ?? "", depositCorrection: { from: "deposit" } });
+  },
   deposits_by_account: () => ctx.reader.deposits.list(live, null, 10),
   escalations_by_status: () => ctx.reader.escalations.list(live, 10),
   escalations_by_warrant: () => needs({ escalationOrWarrant: "wrt" }),
@@ -95,6 +109,9 @@ const READS: Readonly<Record<string, () => unknown>> = {
   passkeys_by_user: () => ctx.reader.passkeys.of("usr"),
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
   password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
+  payees_owed: () => ctx.reader.payees.owed(live, 0, 10),
+  payouts_by_status: () => ctx.reader.payouts.list(live, "paid", null, 10),
+  payouts_of_payee: sumsPayouts,
   planned_notices_due: () => ctx.reader.notices.planned(live, 0, 10),
   planned_notices_next: () => ctx.reader.notices.nextPlanAt(),
   policies_by_agent: () => ctx.reader.policies.ofOrganisation("org"),

@@ -55,6 +55,26 @@ describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
 
+  /** Payouts and corrections without their postings. */
+  function addPayouts(): void {
+    for (const [id, end] of [
+      ["submitted", null],
+      ["paid", "status = 'paid', reference = 'r'"],
+      ["failed", "status = 'failed', reason = 'x'"],
+    ]) {
+      ledger.raw.run(payout({ id: `'pay_${id}'` }));
+      if (end) ledger.raw.run(`UPDATE payouts SET ${end}, version = 2, ended_at = 1 WHERE id = 'pay_${id}'`);
+    }
+    ledger.raw.run(correction({ id: "'cor_proposed'" }));
+    ledger.raw.run(
+      correction({
+        id: "'cor_recorded'",
+        status: "'recorded'",
+        deposit: "(SELECT position FROM deposits WHERE id = 'dep_bare')",
+      }),
+    );
+  }
+
   beforeAll(async () => {
     const ctx = createTestContext(SCRIPTED);
     await buildGoodLedger(ctx);
@@ -73,6 +93,7 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
     );
+    addPayouts();
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
     ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
@@ -228,12 +249,13 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted balance", () => "DELETE FROM accounts", /accounts are kept/],
     [
       "an account with something in it from the beginning",
-      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0, NULL FROM accounts LIMIT 1",
+      () =>
+        "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0, NULL, 0, 0 FROM accounts LIMIT 1",
       /an account begins empty/,
     ],
     [
       "an account of nobody",
-      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0, NULL)",
+      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0, NULL, 0, 0)",
       /an account begins empty, in a scope/,
     ],
     ["a changed scope", () => "UPDATE scopes SET mode = 'live'", /scopes are kept/],
@@ -306,7 +328,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a posting of a kind that nobody knows",
       () => posting(bare, holding, { kind: "'gift'" }),
-      /a posting is a deposit, a hold or a settlement/,
+      /a posting is a deposit or its correction/,
     ],
     [
       "money for a warrant out of nothing",
@@ -356,6 +378,177 @@ describe("raw SQL of a buggy caller", () => {
       () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0, NULL FROM deposits LIMIT 1",
       /deposits_amount/,
     ],
+  ];
+
+  /** A payee of a live account to whom something is owed. */
+  const owed = `payees WHERE payable > 5 AND account IN
+    (SELECT accounts.position FROM accounts JOIN scopes ON scopes.position = scope WHERE mode = 'live') LIMIT 1`;
+  const inserted = (table: string, values: Record<string, string>, from: string): string =>
+    `INSERT INTO ${table} (${Object.keys(values).join(", ")}) SELECT ${Object.values(values).join(", ")} FROM ${from}`;
+  const payout = (columns: Record<string, string> = {}): string =>
+    inserted(
+      "payouts",
+      {
+        ...{ id: "'pay_new'", account: "account", payee: "position", amount: "3", rail: "'live_book'" },
+        ...{ status: "'submitted'", version: "1", created_at: "0", ...columns },
+      },
+      owed,
+    );
+  const correction = (columns: Record<string, string> = {}): string =>
+    inserted(
+      "corrections",
+      {
+        ...{
+          id: "'cor_new'",
+          account: "account",
+          deposit: "position",
+          amount_before: "amount",
+          amount_after: "20",
+        },
+        ...{ reason: "'x'", status: "'proposed'", proposed_by: "'usr_1'", created_at: "0", ...columns },
+      },
+      "deposits WHERE reference = 'second'",
+    );
+  const onPayout = (id: string, set: string) => () => `UPDATE payouts SET ${set} WHERE id = 'pay_${id}'`;
+  const ending = "version = 2, ended_at = 1";
+  const deciding = "decided_by = 'usr_2', decided_at = 1";
+  const onCorrection = (set: string) => () => `UPDATE corrections SET ${set} WHERE id = 'cor_proposed'`;
+  const ofPayout = (id: string, kind: string, legs: Record<string, string>) => () =>
+    posting(`payouts WHERE id = 'pay_${id}'`, ["0", "0", "0", "0"], { kind: `'${kind}'`, ...legs });
+
+  const PAYOUTS: readonly [string, () => string, RegExp][] = [
+    ["a payout of nothing", () => payout({ amount: "0" }), /payouts_amount/],
+    ["a payout that begins as paid", () => payout({ status: "'paid'" }), /begins as submitted/],
+    ["a payout from another account", () => payout({ account: "account + 1" }), /a payee of its account/],
+    [
+      "a live payout on a rail of the sandbox",
+      () => payout({ rail: "'sandbox_book'" }),
+      /a rail of its mode/,
+    ],
+    ["a second payout of an id", () => payout({ id: "'pay_paid'" }), /UNIQUE constraint failed: payouts.id/],
+    ["a payout in no status", onPayout("submitted", `status = 'gone', ${ending}`), /payouts_status/],
+    ["paid, and no time", onPayout("submitted", "status = 'paid', reference = 'r', version = 2"), /_ended/],
+    ["paid, and no reference", onPayout("submitted", `status = 'paid', ${ending}`), /payouts_reference/],
+    ["failed, and no reason", onPayout("submitted", `status = 'failed', ${ending}`), /payouts_reason/],
+    ["a second payment", onPayout("paid", "status = 'paid', version = 3"), /is paid once, or fails once/],
+    [
+      "another reference",
+      onPayout("paid", "status = 'failed', reason = 'x', version = 3, reference = 'q'"),
+      /once/,
+    ],
+    ["a failed payout that is paid", onPayout("failed", "status = 'paid', version = 3"), /is paid once/],
+    [
+      "a move without a version",
+      onPayout("submitted", "status = 'failed', reason = 'x', ended_at = 1"),
+      /once/,
+    ],
+    [
+      "a payout of another amount",
+      onPayout("submitted", `amount = 4, status = 'failed', reason = 'x', ${ending}`),
+      /what is paid out, and to whom, is fixed/,
+    ],
+    ["a deleted payout", () => "DELETE FROM payouts", /payouts are kept/],
+    ["a payee that is owed less than nothing", () => "UPDATE payees SET payable = -1", /payees_not_negative/],
+    [
+      "a payee that is owed half a unit",
+      () => "UPDATE payees SET payable = payable + 0.5",
+      /payees_integers/,
+    ],
+    [
+      "more under way than in payouts",
+      () => "UPDATE payees SET submitted = submitted + 1",
+      /is in its payouts/,
+    ],
+    [
+      "a payee that begins with something",
+      () => `INSERT INTO payees SELECT NULL, account, 'new', 1, 0, 0 FROM ${owed}`,
+      /begins with nothing/,
+    ],
+    [
+      "a payee of no account",
+      () => "INSERT INTO payees VALUES (NULL, 7777, 'new', 0, 0, 0)",
+      /in an account/,
+    ],
+    [
+      "a payee twice",
+      () => `INSERT INTO payees SELECT NULL, account, payee, 0, 0, 0 FROM ${owed}`,
+      /UNIQUE constraint failed: payees.account, payees.payee/,
+    ],
+    ["a payee under another name", () => "UPDATE payees SET payee = 'other'", /stays that of its account/],
+    ["a deleted payee", () => "DELETE FROM payees", /payees are kept/],
+    ["a correction of nothing", () => correction({ amount_after: "amount" }), /corrections_amounts/],
+    ["a correction to less than nothing", () => correction({ amount_after: "-1" }), /corrections_amounts/],
+    [
+      "a correction of another amount",
+      () => correction({ amount_before: "1" }),
+      /what its deposit counts for/,
+    ],
+    [
+      "a correction of another account",
+      () => correction({ account: "account + 1" }),
+      /what its deposit counts for/,
+    ],
+    ["a second proposal", () => correction(), /UNIQUE constraint failed: corrections.deposit/],
+    [
+      "a second correction of an id",
+      () => correction({ id: "'cor_recorded'", status: "'recorded'" }),
+      /UNIQUE constraint failed: corrections.id/,
+    ],
+    ["a correction in no status", onCorrection(`status = 'gone', ${deciding}`), /corrections_status/],
+    ["withdrawn by nobody", onCorrection("status = 'withdrawn'"), /corrections_decided/],
+    [
+      "approved by who proposed it",
+      onCorrection("status = 'recorded', decided_by = 'usr_1', decided_at = 1"),
+      /corrections_two_people/,
+    ],
+    [
+      "a recorded correction that is withdrawn",
+      () => `UPDATE corrections SET status = 'withdrawn', ${deciding} WHERE id = 'cor_recorded'`,
+      /decided once/,
+    ],
+    [
+      "a correction with another reason",
+      onCorrection(`reason = 'y', status = 'recorded', ${deciding}`),
+      /what is corrected is fixed/,
+    ],
+    ["a deleted correction", () => "DELETE FROM corrections", /corrections are kept/],
+    [
+      "a posting of what is only proposed",
+      () => posting("corrections WHERE id = 'cor_proposed'", ["-3", "0", "0", "3"], { kind: "'correction'" }),
+      /a correction is posted once it is recorded/,
+    ],
+    [
+      "a posting of more than is corrected",
+      () => posting("corrections WHERE id = 'cor_recorded'", ["-4", "0", "0", "4"], { kind: "'correction'" }),
+      /a correction is posted once it is recorded/,
+    ],
+    [
+      "a payout posted as more than it is",
+      ofPayout("submitted", "payout_submitted", { payable: "-4", submitted: "4" }),
+      /is posted as it says/,
+    ],
+    [
+      "a payout posted as paid before",
+      ofPayout("submitted", "payout_paid", { payable: "0", submitted: "-3" }),
+      /is posted as it says/,
+    ],
+    [
+      "a payment that is owed again",
+      ofPayout("paid", "payout_paid", { payable: "3", submitted: "-3" }),
+      /is posted as it says/,
+    ],
+    [
+      "a failed payout that came back unpaid",
+      ofPayout("failed", "payout_failed", { payable: "3", submitted: "0" }),
+      /is posted as it says/,
+    ],
+    [
+      "a release that owes a part",
+      () => posting("warrants WHERE id = 'wrt_refunded'", refunding, { payable: "1" }),
+      /a settlement is what its warrant says/,
+    ],
+    ["a hold that owes", () => posting(bare, holding, { payable: "1" }), /a hold is the amount/],
+    ["a deposit that owes", () => posting(bareDeposit, funding, { payable: "1" }), /brings the amount/],
   ];
 
   const WARRANTS: readonly [string, () => string, RegExp][] = [
@@ -889,7 +1082,9 @@ describe("raw SQL of a buggy caller", () => {
   ];
 
   const TWICE: readonly [string, () => string, RegExp][] = [
-    twice("accounts", "scope asset", { available: "0", held: "0", paid: "0", funding: "0", posted: "0" }),
+    twice("accounts", "scope asset", {
+      ...{ available: "0", held: "0", paid: "0", funding: "0", payable: "0", submitted: "0", posted: "0" },
+    }),
     twice("agents", "id"),
     twice("api_keys", "id", { secret_hash: "'another'" }),
     twice("audit_entries", "id"),
@@ -1105,8 +1300,8 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a negative payment",
       "accounts_follow_their_postings",
-      () => "UPDATE accounts SET paid = -1, funding = 1 - available - held",
-      /accounts_not_negative/,
+      () => "UPDATE accounts SET paid = -1, payable = 0, funding = 1 - available - held",
+      /what is owed is a part of what is paid/,
     ],
     [
       "money out of nothing",
@@ -1120,6 +1315,13 @@ describe("raw SQL of a buggy caller", () => {
       () => "UPDATE accounts SET available = available + 0.5, funding = funding - 0.5",
       /accounts_integers/,
     ],
+    [
+      "more owed than paid",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET payable = paid + 1",
+      /what is owed is a part of what is paid/,
+    ],
+    ["a payout of no version", "payouts_begin_submitted", () => payout({ version: "0" }), /payouts_version/],
     [
       "an account of another asset",
       "accounts_follow_their_postings",
@@ -1244,6 +1446,7 @@ describe("raw SQL of a buggy caller", () => {
 
   const WRONG = [
     ...MONEY,
+    ...PAYOUTS,
     ...WARRANTS,
     ...HISTORY,
     ...LIMITS,
@@ -1639,7 +1842,7 @@ describe("a wrong Change", () => {
         { kind: "deposit", row },
         {
           kind: "posting",
-          row: { ...scope, legs, asset: "USDC", kind: "deposit", causeId: id, recordedAt: 0 },
+          row: { ...scope, legs, asset: "USDC", kind: "deposit", causeId: id, payee: null, recordedAt: 0 },
         },
       ],
     };

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getTableColumns } from "drizzle-orm";
+import { POSTING_KINDS } from "../../src/core/postings.ts";
 import { MODES } from "../../src/core/roles.ts";
 import { ENDED_DELIVERY_STATUSES } from "../../src/core/webhook.ts";
 import { KNOWN, PHASES } from "../../src/core/x402/purchase.ts";
-import { POSTING_KINDS } from "../../src/store/rows.ts";
 import { openLedger } from "../../src/store/sqlite/open.ts";
 import { RAIL_OF_MODE, trace } from "../../src/store/sqlite/tables/ledger.ts";
 
@@ -52,7 +52,10 @@ test("of an entry of the trace everything but its leaf stays as it is", () => {
 test("the kinds of postings are those of the code", () => {
   const kind = /`kind` = '(\w+)'/g;
   expect(listed("postings_of_a_known_kind", kind)).toEqual(sorted(POSTING_KINDS));
-  const ofEach = ["postings_hold_an_amount", "postings_settle_a_warrant", "postings_of_a_known_deposit"];
+  const ofEach = [
+    ...["postings_hold_an_amount", "postings_settle_a_warrant", "postings_of_a_known_deposit"],
+    ...["postings_of_a_known_correction", "postings_of_a_known_payout"],
+  ];
   expect(ofEach.flatMap((trigger) => listed(trigger, kind)).sort()).toEqual(sorted(POSTING_KINDS));
 });
 

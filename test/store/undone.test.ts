@@ -75,7 +75,15 @@ describe("a position that was given out, and then undone", () => {
   const posted = ({ id, amount }: ReturnType<typeof newDeposit>) =>
     ({
       kind: "posting",
-      row: { ...scope, asset: "USDC", kind: "deposit", causeId: id, legs: deposit(amount), recordedAt: 0 },
+      row: {
+        ...scope,
+        asset: "USDC",
+        kind: "deposit",
+        causeId: id,
+        payee: null,
+        legs: deposit(amount),
+        recordedAt: 0,
+      },
     }) as const;
 
   test("is the next row's, and nobody else's", async () => {

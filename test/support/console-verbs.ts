@@ -152,6 +152,22 @@ const formsOfAdministration = (things: Things): Readonly<Record<string, Sent>> =
     to: "/console/money/deposit",
     fields: { amount: "1000000", asset: "USDC", reference: "by hand" },
   },
+  "POST /console/money/payouts/submit": { to: "/console/money/payouts/submit", fields: {} },
+  "POST /console/money/payouts/end": {
+    to: "/console/money/payouts/end",
+    fields: { payout: "pay_none", as: "paid", reference: "by hand" },
+    answers: 404,
+  },
+  "POST /console/money/corrections/new": {
+    to: "/console/money/corrections/new",
+    fields: { deposit: "dep_none", amount: "1", reason: "by hand" },
+    answers: 404,
+  },
+  "POST /console/money/corrections/decide": {
+    to: "/console/money/corrections/decide",
+    fields: { correction: "cor_none", as: "approve" },
+    answers: 404,
+  },
   "POST /console/welcome": { to: "/console/welcome", fields: {}, answers: 200 },
   "POST /console/settings/messaging-decisions": {
     to: "/console/settings/messaging-decisions",

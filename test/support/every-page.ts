@@ -2,10 +2,13 @@ import { expect } from "bun:test";
 import { updateAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
+import { correctBalance } from "../../src/services/admin/corrections.ts";
 import { sendExample } from "../../src/services/admin/deliveries.ts";
 import { inviteUser } from "../../src/services/admin/invitations.ts";
+import { submitPayouts } from "../../src/services/admin/payouts.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
+import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import { SELLER_URL } from "./market.ts";
@@ -34,7 +37,7 @@ export async function makeEverything(service: Service, home: TestOrganisation) {
   const organisation = { organisation_id: home.id };
   const live = { ...organisation, mode: "live" } as const;
   const agent = home.live;
-  must(await fundBalance(ctx, MACHINE, { ...live, amount: FUNDS, reference: "bank 1" }));
+  const deposit = must(await fundBalance(ctx, MACHINE, { ...live, amount: FUNDS, reference: "bank 1" }));
   const webhook = must(
     await createWebhook(ctx, MACHINE, { ...live, url: "http://127.0.0.1:9/in", events: [] }),
   );
@@ -68,12 +71,34 @@ export async function makeEverything(service: Service, home: TestOrganisation) {
   const order = { url: SELLER_URL, max_amount: AMOUNT, spec: FAILING };
   await service.post("/v1/x402/pay", order, { as: agent.as });
   const [purchase] = ctx.reader.purchases.list({ organisationId: home.id, mode: "live" }, null, 1);
+  const pay = async (payee: string): Promise<void> => {
+    const { id } = await service.opened(home, { ...named, payee });
+    await service.post(`/v1/warrants/${id}/release`, {}, { as: home.people.operator.as });
+  };
+  await pay("a paid one");
+  const [payout] = must(await submitPayouts(ctx, MACHINE, live)).data;
+  await pay("a payee");
+  const late = must(await fundBalance(ctx, MACHINE, { ...live, amount: AMOUNT, reference: "bank 3" }));
+  const correction = await proposeCorrection(service, home, deposit.id);
   return {
+    ...{ deposit: late.id, payout: payout?.id ?? "", correction },
     ...{ agent: agent.id, key: agent.keyId, session: session.id, held, escalated },
     escalation: listed.body.data[0].id as string,
     ...{ policy: policy.id, olderPolicy: older.id, verifier: verifier.id, schema: schema.id },
     ...{ webhook: webhook.id, delivery: delivery.id, purchase: purchase?.id ?? "", person: invited.user.id },
   };
+}
+
+/** A correction that waits for a second person, since its difference was above the threshold of that moment. */
+async function proposeCorrection({ ctx }: Service, home: TestOrganisation, deposit: string): Promise<string> {
+  const setThreshold = (amount: string | null) =>
+    setPasskeyThreshold(ctx, MACHINE, { organisation_id: home.id, amount }).then(must);
+  await setThreshold("1");
+  const amount = String(BigInt(FUNDS) + BigInt(AMOUNT));
+  const input = { deposit_id: deposit, amount, reason: "a digit too few" };
+  const { id } = must(await correctBalance(ctx, MACHINE, input));
+  await setThreshold(null);
+  return id;
 }
 
 /** Has a warrant checked by its agent. */
@@ -97,6 +122,10 @@ const pathsOf = (of: Everything): Readonly<Record<string, string>> => ({
   "/console/purchases/:id": `/console/purchases/${of.purchase}`,
   "/console/purchases/:id/say/:verb": `/console/purchases/${of.purchase}/say/paid`,
   "/console/money/deposit": `/console/money/deposit?amount=7.654321&asset=USDC&reference=bank+2`,
+  "/console/money/payouts/submit": `/console/money/payouts/submit?payee=a+payee&asset=USDC`,
+  "/console/money/payouts/end": `/console/money/payouts/end?payout=${of.payout}&as=paid`,
+  "/console/money/corrections/new": `/console/money/corrections/new?deposit=${of.deposit}`,
+  "/console/money/corrections/decide": `/console/money/corrections/decide?correction=${of.correction}&as=approve`,
   "/console/people/:id": `/console/people/${of.person}`,
   "/console/people/:id/remove": `/console/people/${of.person}/remove`,
   "/console/settings/kill-switch/:state": "/console/settings/kill-switch/on",

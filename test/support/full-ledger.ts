@@ -1,6 +1,10 @@
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
+import { correctBalance, decideCorrection } from "../../src/services/admin/corrections.ts";
+import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { addSourceKey, removeSourceKey } from "../../src/services/admin/source-keys.ts";
+import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { beginAnchor } from "../../src/services/chain/anchor.ts";
 import { stepTransaction } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
@@ -18,6 +22,7 @@ import {
   open,
   SCRIPTED,
   type Stage,
+  settle,
   verify,
   warrantIn,
 } from "./stage.ts";
@@ -36,6 +41,7 @@ export async function buildFullLedger(): Promise<string> {
   const stage = await createStage(ctx);
   await signedAndLimited(ctx, stage);
   await buildGoodLedger(ctx);
+  await paidOutAndCorrected(ctx);
   await anchor(ctx);
   ctx.clock.now += 1_000;
   const caller = await createCaller(stage);
@@ -73,6 +79,41 @@ async function signedAndLimited(ctx: TestContext, stage: Stage): Promise<void> {
       ctx.clock.now += 1_000;
       const id = warrantIn(await open(stage, agent, { agent_id: agent.agentId })).id;
       if (hold === 0) must(await verify(stage, agent, id, ALL_PASS));
+    }
+  }
+}
+
+/** Payouts in every status, and corrections in every status. */
+async function paidOutAndCorrected(ctx: TestContext): Promise<void> {
+  const stage = await createStage(ctx);
+  const { organisationId, admin, owner } = stage;
+  const scope = { organisation_id: organisationId, mode: "live" } as const;
+  for (const payee of ["owed", "submitted", "paid", "failed", "returned", "owed"]) {
+    const { id } = warrantIn(await open(stage, stage.operator, { payee, amount: "10" }));
+    must(await settle(stage, stage.operator, id, "release"));
+    if (payee === "owed") continue;
+    const [payout] = must(await submitPayouts(ctx, MACHINE, { ...scope, payee })).data;
+    const named = { payout_id: payout?.id ?? "" };
+    if (payee === "paid" || payee === "returned")
+      must(await markPaid(ctx, admin, { ...named, reference: "wire" }));
+    if (payee === "failed") must(await failPayoutOf(ctx, admin, { ...named, reason: "refused" }));
+    if (payee === "returned")
+      must(await failPayoutOf(ctx, admin, { ...named, reason: "closed", returned: true }));
+  }
+  must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: organisationId, amount: "100" }));
+  for (const [amounts, decision] of [
+    [["90", "95"], null],
+    [["500"], "approve"],
+    [["500"], "withdraw"],
+    [["500"], null],
+  ] as const) {
+    const deposit = must(await fundBalance(ctx, MACHINE, { ...scope, amount: "100" }));
+    for (const amount of amounts) {
+      const correction = must(
+        await correctBalance(ctx, admin, { deposit_id: deposit.id, amount, reason: "typed wrongly" }),
+      );
+      if (decision !== null)
+        must(await decideCorrection(ctx, owner, { correction_id: correction.id, decision }));
     }
   }
 }

@@ -1,11 +1,14 @@
 import { createAgent, setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
+import { correctBalance } from "../../src/services/admin/corrections.ts";
 import { inviteUser } from "../../src/services/admin/invitations.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
+import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
+import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import type { Context } from "../../src/services/context.ts";
@@ -180,6 +183,26 @@ export async function liveIn(
   // What this one held is frozen.
   must(await setAgentStatus(ctx, MACHINE, { agent_id: at(callers, 3).agentId, status: "killed" }));
   must(await setAgentStatus(ctx, MACHINE, { agent_id: at(callers, 4).agentId, status: "paused" }));
+  await paidOut(stage);
+}
+
+/** Payouts of every status, something that is owed again, and a correction that waits. */
+async function paidOut({ ctx, organisationId, mode }: Stage): Promise<void> {
+  const inMode = { organisation_id: organisationId, mode };
+  const [paid, failed] = must(await submitPayouts(ctx, MACHINE, inMode)).data;
+  must(await markPaid(ctx, MACHINE, { payout_id: paid?.id ?? "", reference: "SEPA 2026-11-23 / 4711" }));
+  const reason = "The bank knows no such account, and sends the money back.";
+  must(await failPayoutOf(ctx, MACHINE, { payout_id: failed?.id ?? "", reason }));
+  const deposit = must(
+    await fundBalance(ctx, MACHINE, { ...inMode, amount: "999", reference: "A digit too few" }),
+  );
+  const setThreshold = async (amount: string | null) =>
+    must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: organisationId, amount }));
+  await setThreshold("1");
+  must(
+    await correctBalance(ctx, MACHINE, { deposit_id: deposit.id, amount: "9990", reason: "A digit too few" }),
+  );
+  await setThreshold(null);
 }
 
 async function madeRules({ ctx, organisationId }: Stage, amounts: Amounts): Promise<void> {

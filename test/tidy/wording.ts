@@ -27,7 +27,8 @@ const WORDED = /^(src\/|test\/(?!tidy\/wording)|README\.md)/;
 const TELLS = /\b(is|are) told (how|of each)\b|\btells? (how (far|many|much)|of each)\b|\btellStatements\b/i;
 const IN_GLOSSARY: readonly (readonly [word: RegExp, why: string])[] = [
   [/\bworlds?\b/i, "say mode"],
-  [/\bbooks?\b/i, "say ledger, balance or posting"],
+  // On the wire a rail is called `book`.
+  [/(?<!["`,])\bbooks?\b/i, "say ledger, balance or posting"],
   [/(\b|[a-z])[iI]ntents?\b/, "say idempotency"],
   [/\badminActs?\b|\bAdminActs?\b|\badmin acts?\b/, "say audit entry"],
   [/\bknown ?rows\b/i, "say row cache"],

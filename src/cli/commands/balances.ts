@@ -3,15 +3,17 @@ import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { fundBalance, showBalances } from "../../services/admin/balances.ts";
+import { correctBalance } from "../../services/admin/corrections.ts";
 import { examples, group, modeOption, runsOnLedger } from "../command.ts";
 import { given } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
 export function addBalances(program: Command, tools: CommandLineTools): void {
-  const balances = group(program, "balances", "record money that came in, and see what there is");
+  const balances = group(program, "balances", "record money that came in, see what there is, and correct it");
   addFund(balances, tools);
   addShow(balances, tools);
+  addCorrect(balances, tools);
 }
 
 function addFund(balances: Command, tools: CommandLineTools): void {
@@ -79,5 +81,39 @@ function addShow(balances: Command, tools: CommandLineTools): void {
               ...[available, held, paid].map((amount) => displayAmount(BigInt(amount), asset)),
             ]),
           ),
+  });
+}
+
+function addCorrect(balances: Command, tools: CommandLineTools): void {
+  const correct = balances
+    .command("correct")
+    .summary("say what a deposit really brought")
+    .description(
+      "Records what a deposit really brought, and posts the difference; 0 takes all of it back. Nothing that is held or paid is taken back. Above the passkey threshold it waits until an admin approves it in the console. Run again, it posts nothing twice.",
+    )
+    .argument("<deposit>", "the deposit's id")
+    .requiredOption("--amount <amount>", "what it really brought, in the asset's smallest unit")
+    .requiredOption("--reason <text>", "why it is corrected");
+  examples(correct, "holdfast balances correct dep_… --amount 90000000 --reason 'a digit too many'");
+  runsOnLedger(correct, tools, {
+    input: ({ amount, reason }: { amount: string; reason: string }, [deposit = ""]) => ({
+      deposit_id: deposit,
+      amount,
+      reason,
+    }),
+    verb: (ctx, input) => correctBalance(ctx, MACHINE, input),
+    print: (correction) =>
+      report(
+        correction.status === "recorded"
+          ? "The deposit is corrected."
+          : "The correction waits: an admin approves it in the console, under Money.",
+        [
+          ["id", correction.id],
+          ["deposit", correction.deposit_id],
+          ["counted for", correction.amount_before],
+          ["counts for", correction.amount_after],
+          ["reason", correction.reason],
+        ],
+      ),
   });
 }

@@ -199,7 +199,7 @@ const VALUE_LENGTH_MAX = 300;
 
 /** Amounts: of the asset that the entry names, else of `USDC`, of which limits speak. */
 const AMOUNTS: ReadonlySet<string> = new Set([
-  ...["amount", "passkey_threshold", "amount_ceiling", "amount_spent"],
+  ...["amount", "amount_before", "amount_after", "passkey_threshold", "amount_ceiling", "amount_spent"],
   ...["per_warrant_max", "hourly_max", "daily_max"],
 ]);
 const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;

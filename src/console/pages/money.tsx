@@ -9,6 +9,7 @@ import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
 import { Amount, Line, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Submission, Visit } from "../route.ts";
+import { MoneyTabs } from "./payees.tsx";
 
 /** The balances, what came in, and the form by which an admin records a deposit. */
 
@@ -44,12 +45,13 @@ export async function showMoney(visit: Visit) {
         {visit.search.get("done") === "recorded" ? (
           <Notice kind="done">The deposit is recorded. It is available now.</Notice>
         ) : null}
+        <MoneyTabs current="/console/money" />
         <div id="balances" class="stack" data-live="money">
           <Balances mode={mode} of={money.balances} mayRecord={mayRecord} />
         </div>
         <Card title="Deposits">
           <div id="deposits" class="stack" data-live={after === null ? "money" : undefined}>
-            <Deposits of={money} after={after} />
+            <Deposits of={money} after={after} mayRecord={mayRecord} />
           </div>
         </Card>
         <Card title={mode === "live" ? "In the sandbox" : "In live"}>
@@ -109,7 +111,15 @@ const BalanceTable = ({ label, of }: { label: string; of: readonly AssetBalance[
   </div>
 );
 
-const Deposits = ({ of: { deposits, next }, after }: { of: MoneyPage; after: string | null }) =>
+const Deposits = ({
+  of: { deposits, next },
+  after,
+  mayRecord,
+}: {
+  of: MoneyPage;
+  after: string | null;
+  mayRecord: boolean;
+}) =>
   deposits.length === 0 ? (
     <Empty title="Nothing has come in yet">
       <p>Each deposit shows here, with what it is called elsewhere.</p>
@@ -118,7 +128,7 @@ const Deposits = ({ of: { deposits, next }, after }: { of: MoneyPage; after: str
     <>
       <Table
         label="Deposits"
-        columns={["Reference", "Amount", "Recorded", "Id"]}
+        columns={["Reference", "Amount", "Recorded", "Id", ...(mayRecord ? ["Action"] : [])]}
         wide={["Id"]}
         numbers={["Amount"]}
         rows={deposits.map((deposit) => [
@@ -126,6 +136,13 @@ const Deposits = ({ of: { deposits, next }, after }: { of: MoneyPage; after: str
           <Amount of={deposit.amount} asset={deposit.asset} />,
           <Time at={deposit.createdAt} />,
           <code class="id">{deposit.id}</code>,
+          ...(mayRecord
+            ? [
+                <a href={`/console/money/corrections/new?deposit=${deposit.id}`} data-dialog>
+                  Correct it
+                </a>,
+              ]
+            : []),
         ])}
       />
       <Pager

@@ -14,7 +14,8 @@ export const showOverview = (history: History) => async (visit: Visit) => {
   if (isRefusal(overview)) return overview;
   const pictures = await history.read(visit.ctx, visit.caller);
   if (isRefusal(pictures)) return pictures;
-  const { balances, waiting } = overview;
+  const { balances, owed, waiting } = overview;
+  const owedOf = (asset: string) => owed.find((one) => one.asset === asset)?.payable ?? 0n;
   return {
     title: "Overview",
     section: "overview",
@@ -28,6 +29,7 @@ export const showOverview = (history: History) => async (visit: Visit) => {
               <Tile words="Available" of={balance.available} asset={asset} />
               <Tile words="Held" of={balance.held} asset={asset} />
               <Tile words="Paid" of={balance.paid} asset={asset} />
+              <Tile words="Owed to payees" of={owedOf(asset)} asset={asset} />
             </div>
           ))}
         </div>

@@ -1,3 +1,4 @@
+import { countedAmount } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
@@ -8,8 +9,9 @@ import { depositResource } from "../../resources/deposit.ts";
 import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { refuseAsset, refuseText, refuseUnlisted } from "../fields.ts";
+import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
+import { firstOf } from "../page-of-list.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {
@@ -70,6 +72,7 @@ export async function fundBalance(
         legs: depositLegs(amount),
         kind: "deposit",
         causeId: id,
+        payee: null,
         recordedAt,
       };
       const answer = depositResource(deposit);
@@ -92,6 +95,46 @@ const sameDeposit = (recorded: Deposit, amount: bigint): DepositResource | Refus
         "deposit_reference_used",
         `reference: the deposit ${recorded.id} of ${recorded.amount} ${recorded.asset} has it; give this one another.`,
       );
+
+type ListedDeposit = DepositResource & {
+  /** What it counts for, as it was corrected. */
+  readonly counts_for: string;
+};
+type DepositList = {
+  readonly object: "list";
+  readonly data: readonly ListedDeposit[];
+  readonly has_more: boolean;
+  readonly next_cursor: string | null;
+};
+
+/** What came in, newest first. `limit` is 1 to 100, and 25 where it is missing. */
+export async function listDeposits(
+  ctx: Context,
+  authority: Authority,
+  input: {
+    readonly organisation_id: string;
+    readonly mode: Mode;
+    readonly limit?: number;
+    readonly starting_after?: string;
+  },
+): Promise<DepositList | Refusal> {
+  const { limit = 25, starting_after: after = null } = input;
+  const refused = refuseInteger("limit", limit, 1, 100);
+  if (refused) return refused;
+  return ctx.store.read(async (reader) => {
+    const scope = await readableScope(reader, authority, "viewer", input);
+    if (isRefusal(scope)) return scope;
+    const found = await reader.deposits.list(scope, after, limit + 1);
+    const { rows, more } = firstOf(found, limit, ({ id }) => id);
+    const data = await Promise.all(
+      rows.map(async (deposit) => {
+        const counted = countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
+        return { ...depositResource(deposit), counts_for: counted.toString() };
+      }),
+    );
+    return { object: "list", data, ...more };
+  });
+}
 
 /** What an organisation has in one mode, asset by asset. */
 export async function showBalances(

@@ -20,6 +20,7 @@ export async function readOverview(ctx: Context, caller: Caller) {
       readonly asset: string;
       readonly balance: Balance;
     }[],
+    owed: await reader.payees.totals(caller),
     waiting: await waitingOf(reader, caller),
   }));
 }

@@ -55,7 +55,9 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   // What was done to people and sessions is heard by its entry: their own rows do not say to whom they belong.
   auditEntry: { topic: "audit", ids: none },
   capsule: null,
+  correction: { topic: "money", ids: own },
   deposit: { topic: "money", ids: own },
+  payout: { topic: "money", ids: own },
   posting: { topic: "money", ids: none },
   delivery: { topic: "deliveries", ids: ({ id, webhookId }) => [id, webhookId] },
   escalation: { topic: "escalations", ids: ({ id, warrantId }) => [id, warrantId] },

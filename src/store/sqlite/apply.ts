@@ -1,4 +1,4 @@
-import type { Legs } from "../../core/postings.ts";
+import { type Legs, type PayeeBalance, payeeLegsOf } from "../../core/postings.ts";
 import type { SpendSession } from "../../core/session.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
 import { isBought } from "../../core/x402/content.ts";
@@ -9,6 +9,7 @@ import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import { messagingRows } from "./messaging-rows.ts";
 import { noticeRows } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
+import { payoutWrites } from "./payout-rows.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
 import {
@@ -53,6 +54,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   const deletions = prepareWrites(raw, deletionsOf(tables));
   const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
+  const payouts = payoutWrites(moves, positions);
   const rows = prepareWrites(raw, rowsOf(tables));
 
   function write(put: Put, figures: Figures): void {
@@ -67,6 +69,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       case "posting": {
         const row = postingRowOf(put.row, positions);
         figures.post(row.account, moves.insertPosting(row), put.row.legs);
+        if (put.row.payee !== null) figures.pay(payouts.openPayee(row.account, put.row.payee), put.row.legs);
         break;
       }
       case "deposit": {
@@ -75,6 +78,12 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account }));
         break;
       }
+      case "correction":
+        payouts.writeCorrection(put.before, put.row);
+        break;
+      case "payout":
+        payouts.writePayout(put.before, put.row);
+        break;
       case "check":
         moves.insertCheck(checkRowOf(put.row, positions));
         break;
@@ -110,7 +119,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   function openAccount(scope: number, asset: string): number {
     const account = positions.account(scope, asset);
     if (account !== null) return account;
-    const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, posted: 0 };
+    const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n, posted: 0 };
     return moves.insertAccount({ ...nothing, scope, asset });
   }
 
@@ -136,6 +145,7 @@ function writeFigures(
   sums: Prepared<typeof sumsOf>,
 ): void {
   for (const moved of figures.accounts.values()) moves.moveAccount(moved);
+  for (const moved of figures.payees.values()) moves.movePayee(moved);
   for (const moved of figures.counts.values()) {
     if (moved.count > 0) moves.countUp(moved);
     else if (moved.count < 0) moves.countDown(moved);
@@ -158,6 +168,7 @@ const givesUpContent = (
   before !== null && before.responseHash !== null && before.contentBytes > 0 && after.contentBytes === 0;
 
 type MovedAccount = { account: number; posted: number } & { -readonly [Leg in keyof Legs]: bigint };
+type MovedPayee = { position: number } & { -readonly [Part in keyof PayeeBalance]: bigint };
 type SessionTotal = { session: number; heldAt: number; total: bigint };
 type MovedContent = { scope: number; bought: boolean; bytes: number };
 type MovedCount = { scope: number; agent: number; state: State; count: number };
@@ -168,6 +179,7 @@ type MovedCount = { scope: number; agent: number; state: State; count: number };
  */
 class Figures {
   readonly accounts = new Map<number, MovedAccount>();
+  readonly payees = new Map<number, MovedPayee>();
   readonly counts = new Map<string, MovedCount>();
   readonly contents = new Map<string, MovedContent>();
   readonly totals = new Map<string, SessionTotal>();
@@ -185,6 +197,20 @@ class Figures {
     moved.held += legs.held;
     moved.paid += legs.paid;
     moved.funding += legs.funding;
+    moved.payable += legs.payable;
+    moved.submitted += legs.submitted;
+  }
+
+  pay(position: number, legs: Legs): void {
+    const { payable, submitted, paidOut } = payeeLegsOf(legs);
+    const moved = this.payees.get(position);
+    if (moved === undefined) {
+      this.payees.set(position, { position, payable, submitted, paidOut });
+      return;
+    }
+    moved.payable += payable;
+    moved.submitted += submitted;
+    moved.paidOut += paidOut;
   }
 
   move(before: Warrant | null, after: Warrant): void {

@@ -7,6 +7,7 @@ import { auditDigests } from "./audit/digests.ts";
 import { auditDirectory } from "./audit/directory.ts";
 import { auditKept } from "./audit/kept.ts";
 import { auditLog } from "./audit/log.ts";
+import { auditPayouts } from "./audit/payouts.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { rowsToAudit } from "./audit/progress.ts";
 import { auditPurchases } from "./audit/purchases.ts";
@@ -106,6 +107,7 @@ const DISAGREEMENTS: Readonly<
     yield* guarded("the references", () => auditReferences(raw, did));
     yield* guarded("the postings", () => auditPostings(raw, did));
     yield* guarded("the deposits", () => auditDeposits(raw, did));
+    yield* guarded("the payouts", () => auditPayouts(raw, did));
     yield* guarded("the scopes", () => auditScopes(raw));
     yield* guarded("the log", () => auditLog(raw, did));
     yield* guarded("the anchors", () => auditAnchors(raw, did));

@@ -1,19 +1,19 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
-import type { Mode } from "../../core/roles.ts";
 import { heldBetween } from "../../core/session-limits.ts";
 import { indexKeyOf } from "../batch.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { chainLookUps } from "./chain-rows.ts";
-import { finding, keyed } from "./find-by-key.ts";
+import { finding, keyed, type LookUpRow, mapped, scopedKey } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
 import { ACCOUNT_OF_CHAT_SQL, messagingLookUps } from "./messaging-rows.ts";
 import type { Names } from "./names.ts";
 import { newestNoticeIn, noticeLookUps } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
+import { CORRECTION_OF_SQL, payoutLookUps } from "./payout-rows.ts";
 import { peopleIndexes } from "./people-indexes.ts";
 import type { Positions } from "./positions.ts";
 import {
@@ -42,18 +42,9 @@ import { witnessLookUps } from "./witness-rows.ts";
  */
 export type Load = (missing: Missing, cache: RowCache) => void;
 
-/** Looks up one row by its key; null where it does not exist. */
-type LookUpRow<Row> = (key: string) => Row | null;
 type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
 const { placeholder } = sql;
-
-function mapped<Stored, Row>(find: LookUpRow<Stored>, rowOf: (stored: Stored) => Row): LookUpRow<Row> {
-  return (key) => {
-    const stored = find(key);
-    return stored === null ? null : rowOf(stored);
-  };
-}
 
 function peopleLookUps(tables: Tables) {
   const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
@@ -128,6 +119,7 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
       ),
       (row) => depositOf(row, names),
     ),
+    ...payoutLookUps(tables, positions, names),
     escalation: finding(() =>
       tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
     ),
@@ -168,12 +160,6 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
       };
     }),
   };
-}
-
-/** Splits a key that begins with a scope. Only its last part may contain spaces. */
-function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: string } {
-  const [organisationId = "", mode, ...rest] = rowKey.split(" ");
-  return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
 }
 
 function operationLookUps(tables: Tables, raw: Database) {
@@ -224,6 +210,7 @@ function indexesOf(raw: Database): Indexes {
          JOIN scopes ON scopes.position = scope
        WHERE organisation_id = ? AND mode = ? AND asset = ? AND reference = ?`,
     ),
+    correctionOf: first(CORRECTION_OF_SQL),
     unresolvedEscalation: first(
       "SELECT id AS key FROM escalations WHERE warrant_id = ? AND status <> 'resolved'",
     ),

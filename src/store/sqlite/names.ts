@@ -6,6 +6,8 @@ import { createRememberedRows } from "./remembered-rows.ts";
 type Named = {
   readonly account: { readonly scope: bigint; readonly asset: string };
   readonly agent: { readonly id: string };
+  readonly deposit: { readonly id: string };
+  readonly payee: { readonly payee: string };
   readonly policy: { readonly id: string; readonly version: bigint; readonly rules_hash: string };
   readonly scope: { readonly organisation_id: string; readonly mode: Mode };
   readonly session: { readonly id: string };
@@ -16,6 +18,8 @@ type Kind = keyof Named;
 const LOOK_UPS: Readonly<Record<Kind, string>> = {
   account: "SELECT scope, asset FROM accounts WHERE position = ?",
   agent: "SELECT id FROM agents WHERE position = ?",
+  deposit: "SELECT id FROM deposits WHERE position = ?",
+  payee: "SELECT payee FROM payees WHERE position = ?",
   policy: "SELECT id, version, rules_hash FROM policies WHERE position = ?",
   scope: "SELECT organisation_id, mode FROM scopes WHERE position = ?",
   session: "SELECT id FROM spend_sessions WHERE position = ?",

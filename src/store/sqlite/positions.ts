@@ -7,7 +7,10 @@ import { createRememberedRows } from "./remembered-rows.ts";
 const LOOK_UPS = {
   account: "SELECT position FROM accounts WHERE scope = ? AND asset = ?",
   agent: "SELECT position FROM agents WHERE id = ?",
+  correction: "SELECT position FROM corrections WHERE id = ?",
   deposit: "SELECT position FROM deposits WHERE id = ?",
+  payee: "SELECT position FROM payees WHERE account = ? AND payee = ?",
+  payout: "SELECT position FROM payouts WHERE id = ?",
   policy: "SELECT position FROM policies WHERE id = ?",
   scope: "SELECT position FROM scopes WHERE organisation_id = ? AND mode = ?",
   session: "SELECT position FROM spend_sessions WHERE id = ?",
@@ -26,14 +29,16 @@ export type Positions = {
   /** The account of an asset in a scope; null before its first deposit. */
   account(scope: number, asset: string): number | null;
   /** @throws where there is no such row */
-  of(kind: Exclude<Kind, "account" | "scope">, id: string): number;
+  of(kind: Exclude<Kind, "account" | "payee" | "scope">, id: string): number;
+  /** A payee's account; null before it is first paid. */
+  payee(account: number, payee: string): number | null;
   /**
    * The position of a scope.
    *
    * @throws where there is no such organisation
    */
   ofScope(scope: Scope): number;
-  remember(kind: "deposit" | "warrant", id: string, position: number): void;
+  remember(kind: "correction" | "deposit" | "payout" | "warrant", id: string, position: number): void;
   forget(): void;
 };
 
@@ -54,6 +59,7 @@ export function createPositions(database: Database): Positions {
   return {
     scope: (organisationId, mode) => find("scope", `${organisationId} ${mode}`, organisationId, mode),
     account: (scope, asset) => find("account", `${scope} ${asset}`, scope, asset),
+    payee: (account, payee) => find("payee", `${account} ${payee}`, account, payee),
     of: (kind, id) => mustFind(kind, id, id),
     ofScope: ({ organisationId, mode }) =>
       mustFind("scope", `${organisationId} ${mode}`, organisationId, mode),

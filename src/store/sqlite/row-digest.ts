@@ -21,7 +21,7 @@ const PLACE = "position";
  */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   // The sums of the postings.
-  accounts: ["available", "held", "paid", "funding", "posted"],
+  accounts: ["available", "held", "paid", "funding", "payable", "submitted", "posted"],
   // The sums of what purchases count, and the numbers of warrants.
   content_sums: ["bytes"],
   warrant_counts: ["count"],

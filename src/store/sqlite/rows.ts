@@ -3,7 +3,7 @@ import { getTableColumns, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { AuditEntry } from "../../core/audit-entry.ts";
 import type { Check } from "../../core/check.ts";
 import type { Deposit } from "../../core/deposit.ts";
-import type { Balance } from "../../core/postings.ts";
+import { type Balance, CAUSE_OF } from "../../core/postings.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { TraceEntry, TraceStep } from "../../core/trace.ts";
 import type { Warrant } from "../../core/warrant.ts";
@@ -28,13 +28,19 @@ type IdempotencyRow = RowOf<typeof ledger.idempotencyKeys>;
 type CheckRow = RowOf<typeof ledger.checks>;
 type DepositRow = RowOf<typeof ledger.deposits>;
 
-/** @throws where its account does not exist */
-export function depositOf({ position: _, account, ...row }: DepositRow, names: Names): Deposit {
-  const found = names.find("account", BigInt(account));
+/** Whose an account is, and of which asset. */
+export function ofAccount(account: bigint, names: Names): Pick<Deposit, "organisationId" | "mode" | "asset"> {
+  const found = names.find("account", account);
   const scope = found && names.find("scope", found.scope);
-  if (!found || !scope) throw new Error(`the account of the deposit ${row.id} is not there`);
-  return { ...row, organisationId: scope.organisation_id, mode: scope.mode, asset: found.asset };
+  if (!found || !scope) throw new Error(`the account at position ${account} does not exist`);
+  return { organisationId: scope.organisation_id, mode: scope.mode, asset: found.asset };
 }
+
+/** @throws where its account does not exist */
+export const depositOf = ({ position: _, account, ...row }: DepositRow, names: Names): Deposit => ({
+  ...row,
+  ...ofAccount(BigInt(account), names),
+});
 
 export const balanceOf = ({
   available,
@@ -195,10 +201,13 @@ export function idempotencyRowOf(idempotencyKey: IdempotencyKey, positions: Posi
   };
 }
 
-/** The account that a posting changes. The deposit has created it already. */
-function accountOf(posting: Posting, positions: Positions): number {
-  const account = positions.account(positions.ofScope(posting), posting.asset);
-  if (account === null) throw new Error(`a posting needs an account of ${posting.asset} to move`);
+/** The account of an asset that something moves. The deposit has created it already. */
+export function accountOf(
+  of: Pick<Posting, "organisationId" | "mode" | "asset">,
+  positions: Positions,
+): number {
+  const account = positions.account(positions.ofScope(of), of.asset);
+  if (account === null) throw new Error(`a posting needs an account of ${of.asset} to move`);
   return account;
 }
 
@@ -206,7 +215,7 @@ export const postingRowOf = (posting: Posting, positions: Positions) => ({
   account: accountOf(posting, positions),
   kind: posting.kind,
   rail: RAIL_OF_MODE[posting.mode],
-  cause: positions.of(posting.kind === "deposit" ? "deposit" : "warrant", posting.causeId),
+  cause: positions.of(CAUSE_OF[posting.kind], posting.causeId),
   ...posting.legs,
   recordedAt: posting.recordedAt,
 });
@@ -224,7 +233,7 @@ export function withoutDigest<T extends Table>(table: T) {
 }
 
 /** A row of a table without its digest. */
-type RowOf<T extends Table> = Omit<T["$inferSelect"], "digest">;
+export type RowOf<T extends Table> = Omit<T["$inferSelect"], "digest">;
 
 /** A named placeholder for every column of a table, under the column's name in code. */
 export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"]["columns"]]: Placeholder } {
@@ -259,3 +268,7 @@ export function excludedOf<T extends Table, Name extends string & keyof T["_"]["
     all.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`]),
   ) as { [K in Name]: SQL };
 }
+
+/** What an update sets: each of these columns to the value of its name. */
+export const given = <Name extends string>(...names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, sql`${sql.placeholder(name)}`])) as Record<Name, SQL>;

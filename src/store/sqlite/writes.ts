@@ -1,7 +1,8 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { messagingDeletions } from "./messaging-rows.ts";
 import type { Tables } from "./open.ts";
-import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
+import { payoutMovesOf } from "./payout-rows.ts";
+import { appendedOf, digestOf, excludedOf, given, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
@@ -12,10 +13,6 @@ import { deliveries, webhooks } from "./tables/webhooks.ts";
 /** The statements that write, by name. `apply.ts` gives them their values. */
 
 const { placeholder } = sql;
-
-/** What an update sets: each of these columns to the value of its name. */
-const given = <Name extends string>(...names: readonly Name[]) =>
-  Object.fromEntries(names.map((name) => [name, sql`${placeholder(name)}`])) as Record<Name, SQL>;
 
 /** Rows of spending that can change: inserted, or updated. */
 export function spendingRows(tables: Tables) {
@@ -243,6 +240,7 @@ export function movesOf(tables: Tables) {
   const { accounts, checks, deposits, idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
   const { scope, agent, state } = warrantCounts;
   return {
+    ...payoutMovesOf(tables),
     insertWarrant: () => tables.insert(warrants).values(appendedOf(warrants)),
     moveWarrant: () =>
       tables
@@ -281,6 +279,8 @@ export function movesOf(tables: Tables) {
           held: sql`${accounts.held} + ${placeholder("held")}`,
           paid: sql`${accounts.paid} + ${placeholder("paid")}`,
           funding: sql`${accounts.funding} + ${placeholder("funding")}`,
+          payable: sql`${accounts.payable} + ${placeholder("payable")}`,
+          submitted: sql`${accounts.submitted} + ${placeholder("submitted")}`,
           posted: sql`${placeholder("posted")}`,
         })
         .where(eq(accounts.position, placeholder("account"))),

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
-import type { Legs } from "../../../core/postings.ts";
+import { CAUSE_OF, type Legs, type PaidBy, POSTING_KINDS } from "../../../core/postings.ts";
+import { literals } from "../columns.ts";
 import { checks, escalations } from "../tables/ledger.ts";
 import type { StoredStep } from "../trace-rows.ts";
 import type { StoredWarrant } from "../warrant-rows.ts";
@@ -15,6 +16,9 @@ export type StoredPosting = Legs & {
   readonly recorded_at: bigint;
 };
 
+/** The kinds of postings that no warrant causes, as texts of an IN list. */
+export const OTHER_CAUSES = literals(POSTING_KINDS.filter((kind) => CAUSE_OF[kind] !== "warrant"));
+
 /** The rows that belong to a warrant, from the same snapshot. */
 export type Belongings = {
   readonly trace: readonly StoredStep[];
@@ -23,6 +27,8 @@ export type Belongings = {
   readonly escalations: readonly AuditedRow<typeof escalations>[];
   /** Whether it is of a purchase that was never paid. */
   readonly isUnpaid: boolean;
+  /** Who pays its payee: the wallet, where its purchase is `exact`. */
+  readonly paidBy: PaidBy;
 };
 
 type WarrantsRead = {
@@ -49,16 +55,17 @@ export function readWarrants(database: Database, { after, last }: Slice<bigint>)
   );
   const posted = byWarrant(
     all<StoredPosting>(
-      `SELECT cause, account, kind, rail, available, held, paid, funding, recorded_at FROM postings
-       WHERE ${inSlice("cause")} AND kind <> 'deposit' ORDER BY cause, kind`,
+      `SELECT cause, account, kind, rail, available, held, paid, funding, payable, submitted, recorded_at FROM postings
+       WHERE ${inSlice("cause")} AND kind NOT IN (${OTHER_CAUSES}) ORDER BY cause, kind`,
     ),
     ({ cause }) => cause,
   );
-  const unpaid = all<{ id: string }>(
-    `SELECT warrant_id AS id FROM purchases
-     WHERE known = 'unpaid' AND warrant_id IN (SELECT id FROM warrants WHERE ${inSlice("position")})`,
+  const bought = all<{ id: string; known: string | null; contract: string | null }>(
+    `SELECT warrant_id AS id, known, contract FROM purchases
+     WHERE warrant_id IN (SELECT id FROM warrants WHERE ${inSlice("position")})`,
   );
-  const unpaidIds = new Set(unpaid.map(({ id }) => id));
+  const unpaidIds = new Set(bought.flatMap(({ id, known }) => (known === "unpaid" ? [id] : [])));
+  const byWalletIds = new Set(bought.flatMap(({ id, contract }) => (contract === null ? [] : [id])));
   const raised = grouped(
     rowsOf(
       database,
@@ -77,6 +84,7 @@ export function readWarrants(database: Database, { after, last }: Slice<bigint>)
       postings: posted.of(row.position),
       escalations: raised.get(row.id) ?? [],
       isUnpaid: unpaidIds.has(row.id),
+      paidBy: byWalletIds.has(row.id) ? ("wallet" as const) : ("ledger" as const),
     },
   }));
   const strays = (table: string, positions: readonly unknown[]) =>

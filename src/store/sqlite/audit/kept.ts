@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { AuditAction } from "../../../core/audit-entry.ts";
+import { CAUSE_OF, type PostingKind } from "../../../core/postings.ts";
 import { nameOf, type Row } from "./digests.ts";
 import { expectSame } from "./rows.ts";
 
@@ -7,7 +8,7 @@ import { expectSame } from "./rows.ts";
 export function* auditKept(database: Database): Generator<string> {
   for (const table of NUMBERED) yield* auditPlaces(database, table);
   for (const [action, table] of MADE) yield* auditMade(database, action, table);
-  yield* auditFunded(database);
+  for (const [action, table, kind] of POSTED) yield* auditPosted(database, action, table, kind);
 }
 
 /** Tables of which no row is ever deleted. SQLite gives each new one the next position. */
@@ -15,7 +16,10 @@ const NUMBERED = [
   "accounts",
   "agents",
   "checks",
+  "corrections",
   "deposits",
+  "payees",
+  "payouts",
   "policies",
   "postings",
   "scopes",
@@ -48,6 +52,9 @@ function* auditPlaces(database: Database, table: string): Generator<string> {
 const MADE: readonly (readonly [AuditAction, table: string])[] = [
   ["agent.created", "agents"],
   ["balance.funded", "deposits"],
+  ["correction.proposed", "corrections"],
+  ["correction.recorded", "corrections"],
+  ["payout.submitted", "payouts"],
   ["policy.created", "policies"],
   ["schema.created", "schemas"],
   ["source_key.added", "source_keys"],
@@ -63,14 +70,28 @@ function* auditMade(database: Database, action: AuditAction, table: string): Gen
     yield `audit entry ${id}: says ${action} of ${subject}, which is not there`;
 }
 
-/** Checks that a deposit was posted at the time that the audit log has of it. */
-function* auditFunded(database: Database): Generator<string> {
-  const others = database.query<{ id: string; posted: bigint; recorded: bigint }, []>(
-    `SELECT deposits.id, postings.recorded_at AS posted, audit_entries.recorded_at AS recorded
-     FROM audit_entries JOIN deposits ON deposits.id = subject
-       JOIN postings ON cause = deposits.position AND kind = 'deposit'
-     WHERE action = 'balance.funded' AND postings.recorded_at <> audit_entries.recorded_at`,
+/** What administrators post: the action that the audit log has of it, where the row is, and the kind of its posting. */
+const POSTED: readonly (readonly [AuditAction, table: string, PostingKind])[] = [
+  ["balance.funded", "deposits", "deposit"],
+  ["correction.recorded", "corrections", "correction"],
+  ["payout.submitted", "payouts", "payout_submitted"],
+  ["payout.paid", "payouts", "payout_paid"],
+  ["payout.failed", "payouts", "payout_failed"],
+];
+
+/** Checks that each of these was posted at the time that the audit log has of it. */
+function* auditPosted(
+  database: Database,
+  action: AuditAction,
+  table: string,
+  kind: PostingKind,
+): Generator<string> {
+  const others = database.query<{ id: string; posted: bigint; recorded: bigint }, [PostingKind, AuditAction]>(
+    `SELECT ${table}.id, postings.recorded_at AS posted, audit_entries.recorded_at AS recorded
+     FROM audit_entries JOIN ${table} ON ${table}.id = subject
+       JOIN postings ON cause = ${table}.position AND kind = ?
+     WHERE action = ? AND postings.recorded_at <> audit_entries.recorded_at`,
   );
-  for (const { id, posted, recorded } of others.iterate())
-    yield* expectSame(`deposit ${id}: its posting's recorded_at`, posted, recorded);
+  for (const { id, posted, recorded } of others.iterate(kind, action))
+    yield* expectSame(`${CAUSE_OF[kind]} ${id}: its posting's recorded_at`, posted, recorded);
 }

@@ -1,13 +1,19 @@
 import type { Database } from "bun:sqlite";
-import type { Legs } from "../../../core/postings.ts";
+import {
+  type Legs,
+  NOTHING_PAID,
+  type PayeeBalance,
+  POSTING_KINDS,
+  payeeLegsOf,
+} from "../../../core/postings.ts";
 import { totalAfter } from "../../../core/session-limits.ts";
-import { POSTING_KINDS } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
+import { OTHER_CAUSES } from "./belongings.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import { BY_POSITION, type Did } from "./slices.ts";
 
-export const LEGS = ["available", "held", "paid", "funding"] as const;
+export const LEGS = ["available", "held", "paid", "funding", "payable", "submitted"] as const;
 
 const POSTINGS_AT_ONCE = 5_000;
 
@@ -18,25 +24,33 @@ type Posting = Legs & {
   readonly rail: string;
   /** The spend session of its warrant. */
   readonly session: bigint | null;
+  /** The payee's account that it moves; null also where there should be one and is not. */
+  readonly payee: bigint | null;
 };
 
 type Sums = {
   readonly accounts: Map<bigint, Record<keyof Legs, bigint> & { newest: bigint }>;
+  readonly payees: Map<bigint, PayeeBalance>;
   readonly sessions: Map<bigint, { spent: bigint; held: bigint; warrants: bigint }>;
 };
 
 /**
- * Checks that balances and spend sessions are the sums of their postings, and that each posting has a known
+ * Checks that balances, the accounts of payees and spend sessions are the sums of their postings, that what is paid of an account
+ * is owed, under way or paid out to its payees, and that each posting has a known
  * kind and the rail of its mode. Postings are only ever added, so the sums are made slice by slice. Balances
  * and sessions are read in one snapshot with the last slice. The sums are bigint: in SQLite they would
  * overflow or become doubles.
  */
 export function* auditPostings(database: Database, did: Did, atOnce = POSTINGS_AT_ONCE): Generator<string> {
   const names = createNames(database);
-  const sums: Sums = { accounts: new Map(), sessions: new Map() };
+  const sums: Sums = { accounts: new Map(), payees: new Map(), sessions: new Map() };
   const next = database.query<Posting, [bigint, number]>(
-    `SELECT postings.position, postings.account, kind, rail, available, held, paid, funding, session
-     FROM postings LEFT JOIN warrants ON kind <> 'deposit' AND warrants.position = cause
+    `SELECT postings.position, postings.account, kind, postings.rail, available, held, paid, funding,
+       postings.payable, postings.submitted, session, coalesce(payouts.payee, payees.position) AS payee
+     FROM postings
+       LEFT JOIN warrants ON kind NOT IN (${OTHER_CAUSES}) AND warrants.position = cause
+       LEFT JOIN payees ON paid <> 0 AND payees.account = postings.account AND payees.payee = warrants.payee
+       LEFT JOIN payouts ON kind IN ('payout_submitted', 'payout_paid', 'payout_failed') AND payouts.position = cause
      WHERE postings.position > ? ORDER BY postings.position LIMIT ?`,
   );
   for (let after = BY_POSITION.below, isLast = false; !isLast; ) {
@@ -44,7 +58,14 @@ export function* auditPostings(database: Database, did: Did, atOnce = POSTINGS_A
     const slice = inSnapshot(database, () => {
       const postings = next.all(after, atOnce);
       return postings.length < atOnce
-        ? { postings, compared: { accounts: readAccounts(database), sessions: readSessions(database) } }
+        ? {
+            postings,
+            compared: {
+              accounts: readAccounts(database),
+              payees: readPayees(database),
+              sessions: readSessions(database),
+            },
+          }
         : { postings, compared: null };
     });
     for (const posting of slice.postings) {
@@ -56,27 +77,41 @@ export function* auditPostings(database: Database, did: Did, atOnce = POSTINGS_A
     isLast = slice.compared !== null;
     if (slice.compared === null) continue;
     yield* compareAccounts(slice.compared.accounts, sums.accounts);
+    yield* comparePayees(slice.compared.payees, sums.payees);
+    yield* compareOwed(slice.compared);
     yield* compareSessions(slice.compared.sessions, sums.sessions);
   }
 }
 
-/** Checks a posting's kind and rail. The triggers check them only at the insert. */
-function* auditPosting(names: Names, { position, account, kind, rail }: Posting): Generator<string> {
+/** Checks a posting's kind, rail and payee. The triggers check them only at the insert. */
+function* auditPosting(names: Names, posting: Posting): Generator<string> {
+  const { position, account, kind, rail, payee } = posting;
   if (!POSTING_KINDS.some((known) => known === kind)) yield `posting ${position}: its kind is ${kind}`;
   const scope = names.find("account", account)?.scope;
   const mode = scope === undefined ? null : (names.find("scope", scope)?.mode ?? null);
   if (mode === null || rail !== RAIL_OF_MODE[mode])
     yield `posting ${position}: its rail is ${rail}, and its account's mode is ${mode}`;
+  if (payee === null && (posting.paid !== 0n || posting.payable !== 0n || posting.submitted !== 0n))
+    yield `posting ${position}: its payee has no account`;
 }
 
-function addTo({ accounts, sessions }: Sums, posting: Posting): void {
+function addTo({ accounts, payees, sessions }: Sums, posting: Posting): void {
   let account = accounts.get(posting.account);
   if (account === undefined) {
-    account = { available: 0n, held: 0n, paid: 0n, funding: 0n, newest: 0n };
+    account = { available: 0n, held: 0n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n, newest: 0n };
     accounts.set(posting.account, account);
   }
   for (const leg of LEGS) account[leg] += posting[leg];
   account.newest = posting.position;
+  if (posting.payee !== null) {
+    const before = payees.get(posting.payee) ?? NOTHING_PAID;
+    const legs = payeeLegsOf(posting);
+    payees.set(posting.payee, {
+      payable: before.payable + legs.payable,
+      submitted: before.submitted + legs.submitted,
+      paidOut: before.paidOut + legs.paidOut,
+    });
+  }
   if (posting.session === null) return;
   let session = sessions.get(posting.session);
   if (session === undefined) {
@@ -115,6 +150,54 @@ function* compareAccounts(accounts: readonly Account[], sums: Sums["accounts"]):
     yield* expectSame(`${name}: posted against its newest posting`, account.posted, sum?.newest ?? 0n);
   }
   for (const account of sums.keys()) yield `account ${account}: is not there, though there are postings`;
+}
+
+type Payee = PayeeBalance & {
+  readonly position: bigint;
+  readonly account: bigint;
+  readonly payee: string;
+};
+
+const readPayees = (database: Database): readonly Payee[] =>
+  database
+    .query<Payee, []>(
+      "SELECT position, account, payee, payable, submitted, paid_out AS paidOut FROM payees ORDER BY position",
+    )
+    .all();
+
+const PARTS = ["payable", "submitted", "paidOut"] as const;
+
+function* comparePayees(payees: readonly Payee[], sums: Sums["payees"]): Generator<string> {
+  for (const payee of payees) {
+    const sum = sums.get(payee.position) ?? NOTHING_PAID;
+    const what = `payee ${payee.position} of account ${payee.account} (${JSON.stringify(payee.payee)})`;
+    for (const part of PARTS)
+      yield* expectSame(`${what}: ${part} against its postings`, payee[part], sum[part]);
+  }
+}
+
+/** Checks that what an account has paid is owed to its payees, under way or paid out, to the unit. */
+function* compareOwed({
+  accounts,
+  payees,
+}: {
+  readonly accounts: readonly Account[];
+  readonly payees: readonly Payee[];
+}): Generator<string> {
+  const sums = new Map<bigint, { -readonly [Part in keyof PayeeBalance]: bigint }>();
+  for (const { account, ...payee } of payees) {
+    const sum = sums.get(account) ?? { ...NOTHING_PAID };
+    for (const part of PARTS) sum[part] += payee[part];
+    sums.set(account, sum);
+  }
+  for (const { position, organisation_id, mode, asset, ...account } of accounts) {
+    const sum = sums.get(position) ?? NOTHING_PAID;
+    sums.delete(position);
+    const legs = payeeLegsOf(account);
+    const name = `the balance of ${organisation_id}, ${mode}, ${asset}`;
+    for (const part of PARTS) yield* expectSame(`${name}: ${part} against its payees`, legs[part], sum[part]);
+  }
+  for (const account of sums.keys()) yield `account ${account}: does not exist, though there are payees of it`;
 }
 
 type Session = {

@@ -7,6 +7,8 @@ import { referencesOf } from "./references.ts";
 const TABLES = [
   "postings",
   "deposits",
+  "payouts",
+  "corrections",
   "warrants",
   "log_checkpoints",
   "purchases",

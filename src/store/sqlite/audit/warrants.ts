@@ -2,9 +2,8 @@ import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
 import { schemaNamesOf } from "../../../core/clauses/registry.ts";
 import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
-import { hold, settle } from "../../../core/postings.ts";
+import { hold, type PostingKind, settle } from "../../../core/postings.ts";
 import { isSettled, type Spec, type State, WAITING_STATES, type Warrant } from "../../../core/warrant.ts";
-import type { PostingKind } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { agents, apiKeys, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
@@ -166,11 +165,11 @@ function auditPostings(
   say: Say,
   warrant: Warrant,
   row: StoredWarrant,
-  { postings }: Belongings,
+  { postings, paidBy }: Belongings,
   what: string,
 ): void {
   const expected = isSettled(warrant.state)
-    ? [hold(warrant.amount), settle(warrant.amount, warrant.releasedBps ?? 0)]
+    ? [hold(warrant.amount), settle(warrant.amount, warrant.releasedBps ?? 0, paidBy)]
     : [hold(warrant.amount)];
   if (postings.length !== expected.length) {
     say(`${what}: is ${warrant.state} with ${postings.length} postings, not ${expected.length}`);

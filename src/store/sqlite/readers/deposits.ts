@@ -27,6 +27,10 @@ export function createDepositsReader({ tables, raw }: Connection, names: Names):
       .all()
       .map((row) => ({ position: row.position, deposit: depositOf(row, names) }));
   return {
+    get(id) {
+      const row = tables.select(withoutDigest(deposits)).from(deposits).where(eq(deposits.id, id)).get();
+      return row ? depositOf(row, names) : null;
+    },
     list({ organisationId, mode }, olderThan, limit) {
       const before = olderThan === null ? Number.MAX_SAFE_INTEGER : positionOf(olderThan);
       return tables

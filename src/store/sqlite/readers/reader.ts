@@ -10,9 +10,11 @@ import { createHistoryReader } from "./history.ts";
 import { createLogReader } from "./log.ts";
 import { createMessagingReader } from "./messaging.ts";
 import { createNoticesReader } from "./notices.ts";
+import { createPayoutsReader } from "./payouts.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
+import { createStatementsReader } from "./statements.ts";
 import { createChecksReader, createTraceReader, createWarrantsReader } from "./warrants.ts";
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
 import { createWitnessesReader } from "./witnesses.ts";
@@ -36,6 +38,8 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     notices: createNoticesReader(connection),
     messaging: createMessagingReader(tables),
     deposits: createDepositsReader(connection, names),
+    ...createPayoutsReader(connection, names),
+    statements: createStatementsReader(connection),
     history: createHistoryReader(connection),
     ...createWitnessesReader(tables),
     ...createChainReader(connection),

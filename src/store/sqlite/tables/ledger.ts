@@ -4,9 +4,9 @@ import type { ClauseResult } from "../../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../../core/clauses/reason-codes.ts";
 import { DECISIONS, ESCALATION_STATUSES } from "../../../core/escalation.ts";
 import { OUTCOMES } from "../../../core/policy.ts";
+import type { PostingKind } from "../../../core/postings.ts";
 import { ACTOR_KINDS, MODES } from "../../../core/roles.ts";
 import { SETTLED_STATES, type Spec, STATES, type WarrantEncoding } from "../../../core/warrant.ts";
-import type { PostingKind } from "../../rows.ts";
 import { amount, bool, digest, hash, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
@@ -43,6 +43,9 @@ export const accounts = sqliteTable(
     held: amount("held").notNull(),
     paid: amount("paid").notNull(),
     funding: amount("funding").notNull(),
+    /** Parts of `paid`: what is owed to payees, and what is in payouts under way. The rest is paid out. */
+    payable: amount("payable").notNull().default(sql`0`),
+    submitted: amount("submitted").notNull().default(sql`0`),
     /** The position of the newest posting that the balances contain; 0 before the first. */
     posted: int("posted").notNull(),
     digest: digest("digest"),
@@ -81,8 +84,8 @@ export const deposits = sqliteTable(
 export const RAIL_OF_MODE = { sandbox: "sandbox_book", live: "live_book" } as const;
 
 /**
- * Movements of money: the account, the rail, and what caused it. `cause` is the position of the deposit, or of the warrant
- * that is held or settled. Which kinds and rails there are, and what each may move, is said by triggers: a later version
+ * Movements of money: the account, the rail, and what caused it. `cause` is the position of the deposit or its correction, of the
+ * warrant that is held or settled, or of the payout. Which kinds and rails there are, and what each may move, is said by triggers: a later version
  * replaces a trigger, where a CHECK would have it rebuild the table.
  */
 export const postings = sqliteTable(
@@ -97,10 +100,12 @@ export const postings = sqliteTable(
     held: amount("held").notNull(),
     paid: amount("paid").notNull(),
     funding: amount("funding").notNull(),
+    payable: amount("payable").notNull().default(sql`0`),
+    submitted: amount("submitted").notNull().default(sql`0`),
     recordedAt: int("recorded_at").notNull(),
   },
   (t) => [
-    // Something is posted once: a deposit, the hold of a warrant, its settlement.
+    // Something is posted once: a deposit, the hold of a warrant, its settlement, each move of a payout.
     uniqueIndex("postings_once").on(t.cause, t.kind),
     index("postings_by_account").on(t.account),
     check("postings_sum_to_zero", sql`${t.available} + ${t.held} + ${t.paid} + ${t.funding} = 0`),

@@ -1,0 +1,129 @@
+import { csvLine } from "../../core/csv.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { addLegs, type Legs, NO_LEGS } from "../../core/postings.ts";
+import type { Mode } from "../../core/roles.ts";
+import { parseTime } from "../../core/time.ts";
+import { type StatementLine, statementLine } from "../../resources/statement.ts";
+import type { Context } from "../context.ts";
+import { type Authority, readableScope } from "./authority.ts";
+
+export type StatementInput = {
+  readonly organisation_id: string;
+  readonly mode: Mode;
+  /** The first moment of the period, RFC 3339 with a zone; without it, from the beginning. */
+  readonly from?: string;
+  /** The moment at which the period ends, which is not in it; without it, now. */
+  readonly to?: string;
+  /** One asset; without it, all of them, one after the other. */
+  readonly asset?: string;
+};
+
+/** How many postings are summed, or shown, from one snapshot. */
+const SUMMED_AT_ONCE = 50_000;
+const LINES_AT_ONCE = 1_000;
+
+/**
+ * Every posting of an organisation and mode in a period, with its cause and the balances after it, asset by asset, in pages. It
+ * is read page by page, each from a snapshot of its own: postings are only ever added, so the pages agree.
+ */
+export async function statementOf(
+  ctx: Context,
+  authority: Authority,
+  input: StatementInput,
+): Promise<AsyncGenerator<readonly StatementLine[]> | Refusal> {
+  const [from, to] = [timeOf(input.from, 0), timeOf(input.to, Number.MAX_SAFE_INTEGER)];
+  if (from === null) return refuseField("from", "must be a time such as 2026-11-01T00:00:00Z");
+  if (to === null) return refuseField("to", "must be a time such as 2026-12-01T00:00:00Z");
+  if (from > to) return refuseField("to", "must be after from");
+  const found = await ctx.store.read(async (reader) => {
+    const scope = await readableScope(reader, authority, "viewer", input);
+    if (isRefusal(scope)) return scope;
+    const accounts = await reader.history.accounts(scope);
+    return {
+      accounts: accounts.filter(({ asset }) => input.asset === undefined || asset === input.asset),
+      first: await reader.history.postingsSince(from),
+      last: await reader.history.postingsSince(to),
+    };
+  });
+  return isRefusal(found) ? found : pagesOf(ctx, found);
+}
+
+/** The columns of a CSV file. */
+export const STATEMENT_COLUMNS = [
+  "recorded_at",
+  "asset",
+  "kind",
+  "cause_id",
+  "payee",
+  "available",
+  "held",
+  "paid",
+  "payable",
+  "submitted",
+  "available_after",
+  "held_after",
+  "paid_after",
+  "payable_after",
+  "submitted_after",
+] as const satisfies readonly (keyof StatementLine)[];
+
+export const STATEMENT_FORMATS = ["csv", "jsonl"] as const;
+export type StatementFormat = (typeof STATEMENT_FORMATS)[number];
+
+/** A page of a statement as text. Amounts are numbers in CSV. */
+export const statementText = (page: readonly StatementLine[], format: StatementFormat): string =>
+  format === "jsonl"
+    ? page.map((line) => `${JSON.stringify(line)}\n`).join("")
+    : page.map((line) => csvLine(STATEMENT_COLUMNS.map((column) => shown(line, column)))).join("");
+
+const TEXTS: ReadonlySet<string> = new Set(["recorded_at", "asset", "kind", "cause_id", "payee"]);
+const shown = (line: StatementLine, column: (typeof STATEMENT_COLUMNS)[number]): string | bigint | null => {
+  const value = line[column];
+  return value === null || TEXTS.has(column) ? value : BigInt(value);
+};
+
+const timeOf = (text: string | undefined, otherwise: number): number | null =>
+  text === undefined ? otherwise : parseTime(text);
+
+type Asked = {
+  readonly accounts: readonly { readonly account: number; readonly asset: string }[];
+  /** The positions before the first posting of the period, and of its last one. */
+  readonly first: number;
+  readonly last: number;
+};
+
+async function* pagesOf(
+  ctx: Context,
+  { accounts, first, last }: Asked,
+): AsyncGenerator<readonly StatementLine[]> {
+  for (const { account, asset } of accounts) {
+    let after = await balanceAt(ctx, account, first);
+    for (let at = first; ; ) {
+      const from = at;
+      const postings = await ctx.store.read((reader) =>
+        reader.statements.postings(account, from, last, LINES_AT_ONCE),
+      );
+      const lines = postings.map(({ position, ...posting }) => {
+        at = position;
+        after = addLegs(after, posting.legs);
+        return statementLine({ ...posting, asset, after });
+      });
+      if (lines.length > 0) yield lines;
+      if (lines.length < LINES_AT_ONCE) break;
+    }
+  }
+}
+
+/** The balances of an account after the posting at a position, or before it. */
+async function balanceAt(ctx: Context, account: number, until: number): Promise<Legs> {
+  let sum = NO_LEGS;
+  for (let after = 0; ; ) {
+    const from = after;
+    const { legs, last } = await ctx.store.read((reader) =>
+      reader.statements.sums(account, from, until, SUMMED_AT_ONCE),
+    );
+    if (last === null) return sum;
+    sum = addLegs(sum, legs);
+    after = last;
+  }
+}

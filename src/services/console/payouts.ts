@@ -1,0 +1,91 @@
+import { type Correction, countedAmount } from "../../core/correction.ts";
+import type { Deposit } from "../../core/deposit.ts";
+import { type Refusal, refuse } from "../../core/errors.ts";
+import type { PayeeAccount, Payout } from "../../core/payout.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { Context } from "../context.ts";
+import { firstOf, type More } from "../page-of-list.ts";
+
+/** Pages of what is owed to payees, of payouts, and of corrections, in the caller's organisation and mode. */
+
+const PAGE_SIZE = 25;
+
+type Paged<Row> = { readonly rows: readonly Row[]; readonly more: More };
+
+/** What is owed to whom, in the order in which each payee was first paid. @param after the place of the last one; 0 for the first */
+export async function readPayees(
+  ctx: Context,
+  caller: Caller,
+  after: number,
+): Promise<Paged<PayeeAccount> | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => reader.payees.list(caller, after, PAGE_SIZE + 1));
+  return firstOf(found, PAGE_SIZE, ({ at }) => String(at));
+}
+
+/** @param olderThan the id of the payout after which the page begins; null for the newest */
+export async function readPayouts(
+  ctx: Context,
+  caller: Caller,
+  status: Payout["status"] | null,
+  olderThan: string | null,
+): Promise<Paged<Payout> | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) =>
+    reader.payouts.list(caller, status, olderThan, PAGE_SIZE + 1),
+  );
+  return firstOf(found, PAGE_SIZE, ({ id }) => id);
+}
+
+/** One payout of the caller's organisation and mode. */
+export async function readPayout(ctx: Context, caller: Caller, id: string): Promise<Payout | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => reader.payouts.get(id));
+  return found && isOf(caller, found) ? found : refuse("payout_not_found", `There is no payout ${id}.`);
+}
+
+/** @param olderThan the id of the correction after which the page begins; null for the newest */
+export async function readCorrections(
+  ctx: Context,
+  caller: Caller,
+  olderThan: string | null,
+): Promise<Paged<Correction> | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => reader.corrections.list(caller, olderThan, PAGE_SIZE + 1));
+  return firstOf(found, PAGE_SIZE, ({ id }) => id);
+}
+
+export async function readCorrection(
+  ctx: Context,
+  caller: Caller,
+  id: string,
+): Promise<Correction | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => reader.corrections.get(id));
+  return found && isOf(caller, found)
+    ? found
+    : refuse("correction_not_found", `There is no correction ${id}.`);
+}
+
+/** A deposit, and what it counts for. */
+export async function readCountedDeposit(
+  ctx: Context,
+  caller: Caller,
+  id: string,
+): Promise<{ readonly deposit: Deposit; readonly counted: bigint } | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  return ctx.store.read(async (reader) => {
+    const deposit = await reader.deposits.get(id);
+    if (!deposit || !isOf(caller, deposit)) return refuse("deposit_not_found", `There is no deposit ${id}.`);
+    return { deposit, counted: countedAmount(deposit, await reader.corrections.newestOf(id)) };
+  });
+}
+
+const isOf = (caller: Caller, thing: Pick<Deposit, "organisationId" | "mode">): boolean =>
+  caller.organisationId === thing.organisationId && caller.mode === thing.mode;

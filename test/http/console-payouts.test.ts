@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
+import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
+import { openConsole } from "../support/console.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+
+/** The console's pages of payees, payouts and corrections. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await startTestServer();
+});
+afterAll(() => service?.close());
+
+const PAYEES = "/console/money/payees";
+const PAYOUTS = "/console/money/payouts";
+const SUBMIT = `${PAYOUTS}/submit`;
+const END = `${PAYOUTS}/end`;
+const CORRECTIONS = "/console/money/corrections";
+
+async function released(of: TestOrganisation, payee: string, amount: string): Promise<void> {
+  const { id } = await service.opened(of, { payee, amount });
+  const release = await service.post(`/v1/warrants/${id}/release`, {}, { as: of.people.operator.as });
+  expect(release.status).toBe(200);
+}
+const threshold = (of: TestOrganisation, amount: string) =>
+  setPasskeyThreshold(service.ctx, MACHINE, { organisation_id: of.id, amount }).then(must);
+
+describe("payouts", () => {
+  test("from what is owed to what is paid, in the pages alone", async () => {
+    const home = await service.organisation(10_000_000n);
+    await released(home, "Acme <1>", "1500000");
+    await released(home, "other", "500000");
+    const overview = await openConsole(service, home.people.viewer.as).get("/console");
+    expect(overview.text).toContain("Owed to payees 2.00 USDC");
+    const viewer = await openConsole(service, home.people.viewer.as).get(PAYEES);
+    expect(viewer.html).toContain("Acme &lt;1&gt;");
+    expect(viewer.html).not.toContain(SUBMIT);
+
+    const browser = openConsole(service, home.people.admin.as);
+    const one = `${SUBMIT}?${new URLSearchParams({ payee: "Acme <1>", asset: "USDC" })}`;
+    const fields = await browser.formOn(one, SUBMIT);
+    expect(fields).toMatchObject({ payee: "Acme &lt;1&gt;", asset: "USDC" });
+    const named = { ...fields, payee: "Acme <1>" };
+    const sent = await Promise.all([browser.post(SUBMIT, named), browser.post(SUBMIT, named)]);
+    expect(sent.map(({ to }) => to)).toEqual([`${PAYOUTS}?done=submitted`, `${PAYOUTS}?done=submitted`]);
+    expect((await browser.get(PAYEES)).text).toMatch(/Acme &lt;1&gt; 0\.00 USDC 1\.50 USDC 0\.00 USDC/);
+    const page = await browser.get(PAYOUTS);
+    const ending = /href="([^"]*as=paid)"/.exec(page.html)![1]!.replaceAll("&amp;", "&");
+    const form = await browser.formOn(ending, END);
+    const refused = await browser.post(END, { ...form, reference: " " });
+    expect([refused.status, refused.html]).toEqual([400, expect.stringContaining('id="reference-problem"')]);
+    const paid = await browser.post(END, { ...(await browser.formOn(ending, END)), reference: "wire 17" });
+    expect([paid.status, paid.to]).toEqual([303, `${PAYOUTS}?done=paid`]);
+    expect((await browser.get(`${PAYOUTS}?status=paid`)).text).toContain(
+      "Acme &lt;1&gt; 1.50 USDC Paid wire 17",
+    );
+    expect((await browser.get(`${PAYOUTS}?status=submitted`)).text).toContain("No payout here");
+
+    const back = ending.replace("as=paid", "as=returned");
+    const returned = await browser.post(END, { ...(await browser.formOn(back, END)), reason: "closed" });
+    expect(returned.to).toBe(`${PAYOUTS}?done=failed`);
+    const again = await browser.post(SUBMIT, await browser.formOn(SUBMIT, SUBMIT));
+    expect(again.to).toBe(`${PAYOUTS}?done=submitted`);
+    expect((await browser.get(PAYEES)).text).toMatch(
+      /Acme &lt;1&gt; 0\.00 USDC 1\.50 USDC[\s\S]*other 0\.00 USDC 0\.50 USDC/,
+    );
+    const none = await browser.post(SUBMIT, await browser.formOn(SUBMIT, SUBMIT));
+    expect(none.to).toBe(`${PAYOUTS}?done=none`);
+  });
+
+  test("above the passkey threshold are refused, and nothing moves", async () => {
+    const home = await service.organisation(10_000_000n);
+    await released(home, "acme", "1500000");
+    await threshold(home, "1000000");
+    const browser = openConsole(service, home.people.admin.as);
+    const fields = await browser.formOn(SUBMIT, SUBMIT);
+    const before = service.allRows(home);
+    const refused = await browser.post(SUBMIT, fields);
+    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("holdfast payouts submit")]);
+    expect(service.allRows(home)).toEqual(before);
+  });
+
+  test("of another organisation are not there", async () => {
+    const [home, other] = [await service.organisation(1_000_000n), await service.organisation(1_000_000n)];
+    await released(home, "acme", "1000");
+    const own = openConsole(service, home.people.admin.as);
+    await own.post(SUBMIT, await own.formOn(SUBMIT, SUBMIT));
+    const ending = /href="([^"]*as=paid)"/.exec((await own.get(PAYOUTS)).html)![1]!.replaceAll("&amp;", "&");
+    const theirs = openConsole(service, other.people.admin.as);
+    expect((await theirs.get(ending)).status).toBe(404);
+    const form = await own.formOn(ending, END);
+    expect((await theirs.post(END, { ...form, reference: "r" })).status).toBe(404);
+    expect((await theirs.get(PAYEES)).text).not.toContain("acme");
+  });
+});
+
+describe("a correction", () => {
+  const deposited = async (of: TestOrganisation) =>
+    must(
+      await fundBalance(service.ctx, MACHINE, {
+        ...{ organisation_id: of.id, mode: "live", amount: "5000000", reference: "wire" },
+      }),
+    ).id;
+
+  test("is written in units, recorded, and shown with its reason", async () => {
+    const home = await service.organisation(0n);
+    const id = await deposited(home);
+    const browser = openConsole(service, home.people.admin.as);
+    expect((await browser.get("/console/money")).html).toContain(`${CORRECTIONS}/new?deposit=${id}`);
+    const path = `${CORRECTIONS}/new?deposit=${id}`;
+    const page = await browser.get(path);
+    expect(page.text).toContain("The deposit counts for 5.00 USDC");
+    for (const [wrong, name] of [
+      [{ amount: "x", reason: "r" }, "amount"],
+      [{ amount: "4", reason: "" }, "reason"],
+      [{ amount: "5", reason: "r" }, "amount"],
+    ] as const) {
+      const refused = await browser.post(`${CORRECTIONS}/new`, {
+        ...(await browser.formOn(path, `${CORRECTIONS}/new`)),
+        ...wrong,
+      });
+      expect([refused.status, refused.html]).toEqual([400, expect.stringContaining(`id="${name}-problem"`)]);
+    }
+    const fields = {
+      ...(await browser.formOn(path, `${CORRECTIONS}/new`)),
+      amount: "4.50",
+      reason: "typed <wrongly>",
+    };
+    expect((await browser.post(`${CORRECTIONS}/new`, fields)).to).toBe(`${CORRECTIONS}?done=recorded`);
+    expect(service.balance(home).available).toBe(4_500_000n);
+    const list = await openConsole(service, home.people.viewer.as).get(CORRECTIONS);
+    expect(list.html).toContain("typed &lt;wrongly&gt;");
+    expect(list.text).toContain("5.00 USDC 4.50 USDC");
+  });
+
+  test("above the threshold waits for another admin", async () => {
+    const home = await service.organisation(0n);
+    const id = await deposited(home);
+    await threshold(home, "1000000");
+    const browser = openConsole(service, home.people.admin.as);
+    const path = `${CORRECTIONS}/new?deposit=${id}`;
+    const fields = {
+      ...(await browser.formOn(path, `${CORRECTIONS}/new`)),
+      amount: "0",
+      reason: "never came",
+    };
+    expect((await browser.post(`${CORRECTIONS}/new`, fields)).to).toBe(`${CORRECTIONS}?done=proposed`);
+    expect(service.balance(home).available).toBe(5_000_000n);
+    const list = await browser.get(CORRECTIONS);
+    expect(list.text).toContain("Waits for a second person");
+    const deciding = /href="([^"]*as=approve)"/.exec(list.html)![1]!.replaceAll("&amp;", "&");
+    const own = await browser.post(
+      `${CORRECTIONS}/decide`,
+      await browser.formOn(deciding, `${CORRECTIONS}/decide`),
+    );
+    expect([own.status, own.text]).toEqual([403, expect.stringContaining("a second person approves it")]);
+    const second = openConsole(service, home.people.owner.as);
+    const approved = await second.post(
+      `${CORRECTIONS}/decide`,
+      await second.formOn(deciding, `${CORRECTIONS}/decide`),
+    );
+    expect(approved.to).toBe(`${CORRECTIONS}?done=recorded`);
+    expect(service.balance(home).available).toBe(0n);
+  });
+});
