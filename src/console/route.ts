@@ -80,6 +80,13 @@ export type Redirect = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+/** A file that is made while it is read. */
+export type Download = {
+  readonly name: string;
+  readonly type: string;
+  readonly body: ReadableStream<Uint8Array>;
+};
+
 type Answer = Page | Redirect | Refusal;
 
 type Declared = { readonly method: "GET" | "POST"; readonly path: string };
@@ -92,6 +99,11 @@ export type Route = Declared &
         readonly kind: "stream";
         readonly access: Access;
         open(asked: Asked & { readonly signedIn: SignedIn }): ReadableStream<Uint8Array> | Refusal;
+      }
+    | {
+        readonly kind: "download";
+        readonly access: Access;
+        open(visit: Visit): Promise<Download | Refusal>;
       }
     | { readonly kind: "open"; readonly access: null; answer(asked: Asked): Promise<Answer> }
     | { readonly kind: "file"; readonly access: null; readonly type: string; readonly body: string }
@@ -134,6 +146,13 @@ export const trial = <const Path extends string>(
   ...{ method: "POST", kind: "trial", path, access },
   show: show as (visit: Visit) => Promise<Answer>,
 });
+/** A file for people with this access. */
+export const download = (
+  path: string,
+  access: Access,
+  open: (visit: Visit) => Promise<Download | Refusal>,
+): Route => ({ method: "GET", kind: "download", path, access, open });
+
 /** A stream of events for people with this access. */
 export const stream = (
   path: string,

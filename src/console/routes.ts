@@ -71,6 +71,7 @@ import {
 } from "./pages/settings.tsx";
 import { sendSettlement, showSettlement } from "./pages/settle.tsx";
 import { sendMode, sendSignIn, sendSignOut, sendTheme, showSignIn } from "./pages/sign-in.tsx";
+import { createStatementFiles, showStatements } from "./pages/statements.tsx";
 import { sendVerifier, showNewVerifier, showVerifier, showVerifiers } from "./pages/verifiers.tsx";
 import { sendVerify, showWarrant } from "./pages/warrant.tsx";
 import { showWarrants } from "./pages/warrants.tsx";
@@ -84,7 +85,7 @@ import {
 } from "./pages/webhooks/endpoint.tsx";
 import { sendNewEndpoint, showEndpoints, showNewEndpoint } from "./pages/webhooks/endpoints.tsx";
 import { sendFirstSteps, showWelcome } from "./pages/welcome.tsx";
-import { file, form, open, page, type Route, stream, trial, worker } from "./route.ts";
+import { download, file, form, open, page, type Route, stream, trial, worker } from "./route.ts";
 
 /**
  * Every page and form of the console, with who may see or send it. A role is checked before the page's own code runs, and again
@@ -191,6 +192,8 @@ const moneyRoutes: readonly Route[] = [
   page("/console/money", ACCESS.readConsole, showMoney),
   page("/console/money/deposit", ACCESS.administer, showDepositForm),
   form("/console/money/deposit", ACCESS.administer, sendDeposit),
+  page("/console/money/statements", ACCESS.readConsole, showStatements),
+  download("/console/money/statements/file", ACCESS.readConsole, createStatementFiles()),
   page("/console/money/payees", ACCESS.readConsole, showPayees),
   page("/console/money/payouts", ACCESS.readConsole, showPayouts),
   page("/console/money/payouts/submit", ACCESS.administer, showSubmitting),

@@ -6,7 +6,7 @@ import { Alone, documentOf } from "./frame.tsx";
 import type { InstanceState } from "./instance-state.ts";
 import { refuseOtherMode } from "./mode-field.ts";
 import { OWED_PASSKEY } from "./pages/owed-passkey.tsx";
-import type { Asked, Page, Redirect, Route, Visit } from "./route.ts";
+import type { Asked, Download, Page, Redirect, Route, Visit } from "./route.ts";
 import { consoleRoutes } from "./routes.ts";
 import { createSubmissions, type Submissions } from "./submissions.ts";
 
@@ -17,6 +17,7 @@ type Shown =
   | { readonly kind: "file"; readonly type: string; readonly body: string }
   | { readonly kind: "worker"; readonly type: string; readonly body: string }
   | { readonly kind: "stream"; readonly body: ReadableStream<Uint8Array> }
+  | ({ readonly kind: "download" } & Download)
   | ({ readonly kind: "redirect" } & Redirect);
 
 type Params = Readonly<Record<string, string>>;
@@ -88,6 +89,10 @@ async function answerOf(
     return isRefusal(body) ? body : { kind: "stream", body };
   }
   const visit = await visitOf(asked, signedIn, params);
+  if (route.kind === "download") {
+    const file = await route.open(visit);
+    return isRefusal(file) ? file : { kind: "download", ...file };
+  }
   if (route.kind === "page") return shown(asked, await route.show(visit), visit);
   if (idempotency === null) throw new Error("a form without an Idempotency-Key");
   const otherMode = refuseOtherMode(visit.caller, asked.fields);

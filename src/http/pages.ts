@@ -64,6 +64,12 @@ export type Shown =
   | { readonly kind: "worker"; readonly type: string; readonly body: string }
   | { readonly kind: "stream"; readonly body: ReadableStream<Uint8Array> }
   | {
+      readonly kind: "download";
+      readonly name: string;
+      readonly type: string;
+      readonly body: ReadableStream<Uint8Array>;
+    }
+  | {
       readonly kind: "redirect";
       readonly to: string;
       /** The sign-in that began; null where the browser's sign-in ended. */

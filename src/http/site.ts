@@ -99,6 +99,13 @@ function answerOf(shown: Shown): Answer {
   if (shown.kind === "stream") {
     return { status: 200, body: shown.body, contentType: "text/event-stream", headers: AT_ONCE };
   }
+  if (shown.kind === "download") {
+    const disposition = `attachment; filename="${shown.name}"`;
+    return {
+      ...{ status: 200, body: shown.body, contentType: shown.type },
+      headers: { "Content-Disposition": disposition, "Cache-Control": "no-store" },
+    };
+  }
   if (shown.kind === "page") return { ...html(shown.body, ALLOWED, true), status: shown.status };
   return { status: 303, body: null, headers: { Location: shown.to, ...shown.headers } };
 }

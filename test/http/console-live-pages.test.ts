@@ -69,6 +69,7 @@ const LIVE: Readonly<Record<string, string | Readonly<Record<string, string>>>> 
   "/console/purchases/:id/say/:verb": CONFIRMS,
   "/console/money": { balances: "money", deposits: "money" },
   "/console/money/deposit": CONFIRMS,
+  "/console/money/statements": FORM,
   "/console/money/payees": { payees: "money" },
   "/console/money/payouts": { payouts: "money" },
   "/console/money/payouts/submit": CONFIRMS,

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createStatementFiles } from "../../src/console/pages/statements.tsx";
+import type { Download, Visit } from "../../src/console/route.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
@@ -95,6 +97,53 @@ describe("payouts", () => {
     expect((await theirs.post(END, { ...form, reference: "r" })).status).toBe(404);
     expect((await theirs.get(PAYEES)).text).not.toContain("acme");
   });
+});
+
+describe("a statement", () => {
+  const FILE = "/console/money/statements/file";
+
+  test("is saved as a file of the days that were asked for, and of one's own mode", async () => {
+    const home = await service.organisation(1_000_000n);
+    await released(home, "=acme", "1000");
+    const browser = openConsole(service, home.people.viewer.as);
+    expect((await browser.get("/console/money/statements")).html).toContain(`action="${FILE}"`);
+    const csv = await service.get(`${FILE}?format=csv`, { as: home.people.viewer.as });
+    expect(csv.headers.get("content-type")).toStartWith("text/csv");
+    expect(csv.headers.get("content-disposition")).toBe('attachment; filename="holdfast-live-statement.csv"');
+    const [header, ...lines] = csv.text.split("\r\n").slice(0, -1);
+    expect(header).toStartWith("recorded_at,asset,kind,cause_id,payee,");
+    expect(lines.map((line) => line.split(",").slice(2, 3)[0])).toEqual(["deposit", "hold", "settlement"]);
+    expect(lines.at(-1)).toEndWith(",'=acme,0,-1000,1000,1000,0,999000,0,1000,1000,0");
+    const today = new Date(service.ctx.now()).toISOString().slice(0, 10);
+    for (const [query, count] of [
+      [`from=${today}`, 3],
+      [`until=${today}`, 3],
+      ["until=2001-01-01", 0],
+    ] as const) {
+      const { text } = await service.get(`${FILE}?format=jsonl&${query}`, { as: home.people.viewer.as });
+      expect([query, text.split("\n").length - 1]).toEqual([query, count]);
+    }
+    for (const wrong of ["format=csv&from=today", "format=csv&until=2026-13-01", "format=pdf"])
+      expect([wrong, (await browser.get(`${FILE}?${wrong}`)).status]).toEqual([wrong, 400]);
+  });
+});
+
+test("a person has two files under way at most; one that is left makes room", async () => {
+  const home = await service.organisation(1_000n);
+  const openFile = createStatementFiles();
+  const { id: userId, role } = { ...home.people.viewer, role: "viewer" as const };
+  const visit = {
+    ctx: service.ctx,
+    caller: { kind: "person", userId, role, organisationId: home.id, mode: "live" },
+    search: new URLSearchParams({ format: "csv" }),
+  } as unknown as Visit;
+  const [first, second] = [await openFile(visit), await openFile(visit)] as Download[];
+  expect(await openFile(visit)).toMatchObject({ refused: "rate_limit_exceeded" });
+  await first!.body.cancel();
+  const third = (await openFile(visit)) as Download;
+  expect(await new Response(third.body).text()).toContain("deposit");
+  await new Response(second!.body).text();
+  for (let more = 0; more < 3; more++) await new Response(((await openFile(visit)) as Download).body).text();
 });
 
 describe("a correction", () => {

@@ -71,6 +71,8 @@ export const ROLE_OF: Readonly<Record<string, Role | "anybody">> = {
   "GET /console/money": "viewer",
   "GET /console/money/deposit": "admin",
   "POST /console/money/deposit": "admin",
+  "GET /console/money/statements": "viewer",
+  "GET /console/money/statements/file": "viewer",
   "GET /console/money/payees": "viewer",
   "GET /console/money/payouts": "viewer",
   "GET /console/money/payouts/submit": "admin",

@@ -1,14 +1,13 @@
 import { type Command, Option } from "commander";
-import { csvLine } from "../../core/csv.ts";
 import { isRefusal } from "../../core/errors.ts";
 import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import {
-  STATEMENT_COLUMNS,
   STATEMENT_FORMATS,
   type StatementFormat,
   type StatementInput,
+  statementHead,
   statementOf,
   statementText,
 } from "../../services/admin/statements.ts";
@@ -62,7 +61,7 @@ export function addStatements(program: Command, tools: CommandLineTools): void {
       const pages = await statementOf(ctx, MACHINE, asked);
       if (isRefusal(pages)) return pages;
       return writeNewFile(file, async (append) => {
-        if (format === "csv") append(csvLine(STATEMENT_COLUMNS));
+        append(statementHead(format));
         let rows = 0;
         const closing = new Map<string, { asset: string; available: string; held: string; paid: string }>();
         for await (const page of pages) {

@@ -25,6 +25,7 @@ export const MoneyTabs = ({ current }: { current: string }) => (
       { path: PAYEES, words: "Payees" },
       { path: PAYOUTS, words: "Payouts" },
       { path: "/console/money/corrections", words: "Corrections" },
+      { path: "/console/money/statements", words: "Statements" },
     ]}
   />
 );

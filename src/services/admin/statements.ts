@@ -49,7 +49,7 @@ export async function statementOf(
 }
 
 /** The columns of a CSV file. */
-export const STATEMENT_COLUMNS = [
+const STATEMENT_COLUMNS = [
   "recorded_at",
   "asset",
   "kind",
@@ -69,6 +69,10 @@ export const STATEMENT_COLUMNS = [
 
 export const STATEMENT_FORMATS = ["csv", "jsonl"] as const;
 export type StatementFormat = (typeof STATEMENT_FORMATS)[number];
+
+/** What a file begins with. */
+export const statementHead = (format: StatementFormat): string =>
+  format === "csv" ? csvLine(STATEMENT_COLUMNS) : "";
 
 /** A page of a statement as text. Amounts are numbers in CSV. */
 export const statementText = (page: readonly StatementLine[], format: StatementFormat): string =>
