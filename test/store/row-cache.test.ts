@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
+import { hold, type Legs, settle, submitPayout } from "../../src/core/postings.ts";
 import type { Put } from "../../src/store/change.ts";
-import { createRowCache } from "../../src/store/row-cache.ts";
+import { payeeRowKey } from "../../src/store/look-ups.ts";
+import { createRowCache, type Missing } from "../../src/store/row-cache.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { IndexName, LoadedKind } from "../../src/store/view.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
@@ -106,7 +108,7 @@ test("what the database would answer otherwise without a write is known until it
   ];
   const scope = { organisationId: "org", mode: "live" } as const;
   const legs = { available: -1n, held: 1n, paid: 0n, funding: 0n };
-  const posting = { kind: "posting", row: { ...scope, asset: "USDC", legs } } as Put;
+  const posting = { kind: "posting", row: { ...scope, asset: "USDC", legs, payee: null } } as unknown as Put;
   cache.loadRow("balance", "org live USDC", { available: 1n, held: 0n, paid: 0n });
   cache.put(posting);
   expect(seen()).toEqual([false, false, false, false]);
@@ -119,4 +121,26 @@ test("what the database would answer otherwise without a write is known until it
   expect(seen()).toEqual([true, true, true, false]);
   cache.written();
   expect(seen()).toEqual([false, false, false, false]);
+});
+
+test("a payee's balance follows the postings of its batch; one that was not read is behind", () => {
+  const cache = createRowCache();
+  const key = payeeRowKey("org", "live", "USDC", "a b");
+  const missing: Missing = { rows: new Map([["payeeBalance", new Set([key])]]), indexes: new Map() };
+  const scope = { organisationId: "org", mode: "live" } as const;
+  const posted = (legs: Legs, payee: string | null) =>
+    cache.put({ kind: "posting", row: { ...scope, asset: "USDC", legs, payee } } as Put);
+  cache.loadRow("payeeBalance", key, null);
+  posted(settle(9n, 10_000), "a b");
+  posted(settle(1n, 10_000, "wallet"), "a b");
+  posted(submitPayout(4n), "a b");
+  posted(settle(5n, 10_000), "a c");
+  posted(hold(5n), null);
+  expect(cache.row("payeeBalance", key)).toEqual({ payable: 5n, submitted: 4n, paidOut: 1n });
+  cache.written();
+  posted(hold(5n), null);
+  expect(cache.isBehind(missing)).toBe(false);
+  cache.clear();
+  posted(settle(9n, 10_000), "a b");
+  expect(cache.isBehind(missing)).toBe(true);
 });

@@ -197,7 +197,8 @@ function* compareOwed({
     const name = `the balance of ${organisation_id}, ${mode}, ${asset}`;
     for (const part of PARTS) yield* expectSame(`${name}: ${part} against its payees`, legs[part], sum[part]);
   }
-  for (const account of sums.keys()) yield `account ${account}: does not exist, though there are payees of it`;
+  for (const account of sums.keys())
+    yield `account ${account}: does not exist, though there are payees of it`;
 }
 
 type Session = {
