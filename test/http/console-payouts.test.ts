@@ -83,6 +83,13 @@ describe("payouts", () => {
     const refused = await browser.post(SUBMIT, fields);
     expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("holdfast payouts submit")]);
     expect(service.allRows(home)).toEqual(before);
+    // What is below it goes on, and the rest stays owed.
+    await released(home, "small", "1000");
+    const some = await browser.post(SUBMIT, await browser.formOn(SUBMIT, SUBMIT));
+    expect(some.to).toBe(`${PAYOUTS}?done=some`);
+    expect((await browser.get(PAYEES)).text).toMatch(
+      /acme 1\.50 USDC 0\.00 USDC[\s\S]*small 0\.00 USDC 0\.001 USDC/,
+    );
   });
 
   test("of another organisation are not there", async () => {

@@ -153,5 +153,6 @@ export async function sendSubmitting(submission: Submission) {
     ...asked,
   });
   if (isRefusal(made)) return submittingPage(submission, asked, made);
-  return { to: `${PAYOUTS}?done=${made.data.length === 0 ? "none" : "submitted"}` };
+  const done = made.data.length === 0 ? "none" : made.has_more ? "some" : "submitted";
+  return { to: `${PAYOUTS}?done=${done}` };
 }

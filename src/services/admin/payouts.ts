@@ -49,7 +49,8 @@ export type SubmitInput = ScopeInput & {
 
 /**
  * Begins payouts: of all that is owed to a payee, or to each of the first thousand. Whoever is owed nothing gets no payout, so to
- * run it twice submits nothing twice. `has_more` says that more are owed something.
+ * run it twice submits nothing twice. `has_more` says that more are owed something:
+ * the payees after them, or those whose payout was refused, such as above the threshold. It is refused where all were.
  */
 export async function submitPayouts(
   ctx: Context,
@@ -75,18 +76,20 @@ export async function submitPayouts(
   if (isRefusal(found)) return found;
   const { scope, owed } = found;
   const data: PayoutResource[] = [];
+  let left: Refusal | null = null;
   const [now, hasMore] = [owed.slice(0, SUBMITTED_MAX), owed.length > SUBMITTED_MAX];
   for (let at = 0; at < now.length; at += AT_ONCE) {
     const submitted = await Promise.all(
       now.slice(at, at + AT_ONCE).map((name) => submitOne(ctx, authority, scope, name)),
     );
     for (const answer of submitted) {
-      if (isRefusal(answer)) return answer;
-      if (answer.payout !== null) data.push(answer.payout);
+      if (isRefusal(answer)) left ??= answer;
+      else if (answer.payout !== null) data.push(answer.payout);
     }
     progress.update(Math.min(at + AT_ONCE, now.length), now.length);
   }
-  return { object: "list", data, has_more: hasMore, next_cursor: null };
+  if (left && data.length === 0) return left;
+  return { object: "list", data, has_more: hasMore || left !== null, next_cursor: null };
 }
 
 /** `payout` is null where nothing is owed. */
