@@ -130,7 +130,8 @@ test(
 
     await addPasskey(page, "Laptop", "wrong password");
     await page.getByText("The password is wrong.").waitFor();
-    await addPasskey(page, "Laptop");
+    // The page may show the passkey before it is loaded anew.
+    await Promise.all([page.waitForEvent("load"), addPasskey(page, "Laptop")]);
     await passkeysOn(page).first().waitFor();
     expect(await passkeysOn(page).allTextContents()).toEqual([
       expect.stringMatching(/^\s*Laptopadded .* · not used yetRemove$/),

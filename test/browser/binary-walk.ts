@@ -182,7 +182,8 @@ async function firstRun() {
   await heading(ada, "Welcome, Ada Lovelace");
   await ada.fill("#passkey_name", "Laptop");
   await ada.fill("#passkey_password", PASSWORD);
-  await ada.click("button:has-text('Add a passkey')");
+  // The page may show the passkey before it is loaded anew.
+  await Promise.all([ada.waitForEvent("load"), ada.click("button:has-text('Add a passkey')")]);
   await ada.getByText("You have a passkey.").waitFor();
   await ada.click("text=Make the agent, and try it");
   await heading(ada, "It works Released");

@@ -61,7 +61,8 @@ test(
     await care("/console/welcome");
     await page.fill("#passkey_name", "Laptop");
     await page.fill("#passkey_password", PASSWORD);
-    await page.click("button:has-text('Add a passkey')");
+    // The page may show the passkey before it is loaded anew.
+    await Promise.all([page.waitForEvent("load"), page.click("button:has-text('Add a passkey')")]);
     await page.getByText("You have a passkey.").waitFor();
     await page.click("text=Make the agent, and try it");
     await heading("It works Released");

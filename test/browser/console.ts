@@ -118,8 +118,9 @@ test(
     await page.goto(`${base}/console/account`);
     await page.fill("#passkey_name", "Laptop");
     await page.fill("#passkey_password", PASSWORD);
-    await page.click("text=Add a passkey");
-    await page.getByText("Laptop").waitFor();
+    // The page may show the passkey before it is loaded anew.
+    await Promise.all([page.waitForEvent("load"), page.click("text=Add a passkey")]);
+    await page.getByText("Laptop").first().waitFor();
     const [small, large] = [await escalate("1000000"), await escalate("9000000")];
     await page.goto(`${base}/console/escalations`);
     await expectCare("/console/escalations");

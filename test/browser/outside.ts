@@ -1,13 +1,12 @@
 /** `bun run browser`: the receipts of the tests, in headless Chromium, by a program of a stranger, with WebCrypto alone. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { type Case, withGenuine } from "../receipts/genuine.ts";
 import { tamperedOf } from "../receipts/tampered.ts";
 import { launchChromium } from "../support/chromium.ts";
 
-const PROGRAM = readFileSync(join(import.meta.dir, "../receipts/verify.js"), "utf8");
+const PROGRAM = join(import.meta.dir, "../receipts");
 const TEST_MS = 60_000;
 
 let browser: Browser;
@@ -20,7 +19,9 @@ const server = Bun.serve({
   hostname: "127.0.0.1",
   fetch: ({ url }) =>
     url.endsWith(".js")
-      ? new Response(PROGRAM, { headers: { "Content-Type": "text/javascript" } })
+      ? new Response(Bun.file(join(PROGRAM, new URL(url).pathname)), {
+          headers: { "Content-Type": "text/javascript" },
+        })
       : new Response("<!doctype html>", { headers: { "Content-Type": "text/html" } }),
 });
 beforeAll(async () => {

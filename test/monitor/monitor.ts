@@ -44,6 +44,7 @@ beforeAll(async () => {
       env: {
         ...process.env,
         GO111MODULE: "off",
+        CGO_ENABLED: "0", // Debian's Go comes without a C compiler
         GOPATH: "/usr/share/gocode",
         GOCACHE: join(folder, "cache"),
       },

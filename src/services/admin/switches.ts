@@ -12,19 +12,15 @@ import { type Authority, administer, refuseAuthority } from "./authority.ts";
 type OrganisationResource = ReturnType<typeof organisationResource>;
 
 /** Stops new warrants of an organisation in both modes, or allows them again. Open warrants continue. */
-export async function setKillSwitch(
+export const setKillSwitch = (
   ctx: Context,
   authority: Authority,
   input: { readonly organisation_id: string; readonly on: boolean },
-): Promise<OrganisationResource | Refusal> {
-  return (
-    refuseAuthority(authority, "admin") ??
-    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
-      action: "kill_switch.changed",
-      changed: { killSwitch: input.on },
-    })
-  );
-}
+): Promise<OrganisationResource | Refusal> =>
+  changeAsAdmin(ctx, authority, input.organisation_id, {
+    action: "kill_switch.changed",
+    changed: { killSwitch: input.on },
+  });
 
 /** Sets the units of USDC above which a person signs with a passkey; null turns the threshold off. */
 export async function setPasskeyThreshold(
@@ -44,34 +40,26 @@ export async function setPasskeyThreshold(
 }
 
 /** Leaves the specs of all warrants out of their public receipts, settled ones among them, or shows them there again. */
-export async function setReceiptSpecs(
+export const setReceiptSpecs = (
   ctx: Context,
   authority: Authority,
   input: { readonly organisation_id: string; readonly hidden: boolean },
-): Promise<OrganisationResource | Refusal> {
-  return (
-    refuseAuthority(authority, "admin") ??
-    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
-      action: "receipt_specs.changed",
-      changed: { hidesSpecs: input.hidden },
-    })
-  );
-}
+): Promise<OrganisationResource | Refusal> =>
+  changeAsAdmin(ctx, authority, input.organisation_id, {
+    action: "receipt_specs.changed",
+    changed: { hidesSpecs: input.hidden },
+  });
 
 /** Lets people decide escalations by buttons in their chats, or no more (docs/decisions, "Deviations from the interface"). */
-export async function setMessagingDecisions(
+export const setMessagingDecisions = (
   ctx: Context,
   authority: Authority,
   input: { readonly organisation_id: string; readonly on: boolean },
-): Promise<OrganisationResource | Refusal> {
-  return (
-    refuseAuthority(authority, "admin") ??
-    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
-      action: "messaging_decisions.changed",
-      changed: { messagingDecisions: input.on },
-    })
-  );
-}
+): Promise<OrganisationResource | Refusal> =>
+  changeAsAdmin(ctx, authority, input.organisation_id, {
+    action: "messaging_decisions.changed",
+    changed: { messagingDecisions: input.on },
+  });
 
 /**
  * Asks people from operator up for a passkey, or no more. Refused where the service's address allows no passkeys, since
@@ -92,24 +80,31 @@ export async function setSecondFactor(
   });
 }
 
+type Change = {
+  readonly action: AuditAction;
+  readonly changed: Partial<
+    Pick<
+      Organisation,
+      "killSwitch" | "passkeyThreshold" | "hidesSpecs" | "secondFactor" | "messagingDecisions"
+    >
+  >;
+};
+
+const changeAsAdmin = async (
+  ctx: Context,
+  authority: Authority,
+  organisationId: string,
+  change: Change,
+): Promise<OrganisationResource | Refusal> =>
+  refuseAuthority(authority, "admin") ?? changeOrganisation(ctx, authority, "admin", organisationId, change);
+
 /** Changes a setting. Where it has this value already, nothing is written. */
 function changeOrganisation(
   ctx: Context,
   authority: Authority,
   role: Role,
   organisationId: string,
-  {
-    action,
-    changed,
-  }: {
-    readonly action: AuditAction;
-    readonly changed: Partial<
-      Pick<
-        Organisation,
-        "killSwitch" | "passkeyThreshold" | "hidesSpecs" | "secondFactor" | "messagingDecisions"
-      >
-    >;
-  },
+  { action, changed }: Change,
 ): Promise<OrganisationResource | Refusal> {
   return administer(ctx, authority, role, {
     scope: { organisationId, mode: "live" },
