@@ -14,6 +14,7 @@ import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
 import { openStore, watchMigration } from "./app/store.ts";
+import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
@@ -64,7 +65,7 @@ export async function startServer(
 ): Promise<RunningServer | Refusal> {
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
-  const noWallet = refuseWithoutWallet(config, secrets);
+  const noWallet = refuseWithoutWallet(config, secrets) ?? refuseTreasuries(config, secrets);
   if (noWallet) return noWallet;
   const plan = planConnections(config);
   if (isRefusal(plan)) return plan;

@@ -16,8 +16,21 @@ import { parseBotApi, parseBotToken, parseWebhookSecret } from "./core/messaging
 import { type Network, parseNetwork } from "./core/networks.ts";
 import { parsePushContact } from "./core/push.ts";
 import type { RateLimits } from "./core/rate.ts";
-import { integer, key, networks, type Parse, token, url } from "./core/setting-values.ts";
+import {
+  type Given,
+  integer,
+  key,
+  networks,
+  type Parse,
+  PREFIX,
+  parseAll,
+  parsePassphrase,
+  token,
+  url,
+  type Values,
+} from "./core/setting-values.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
+import { parseTreasury, type TreasuryPlan, treasuryPlanOf } from "./core/treasury.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
@@ -67,6 +80,8 @@ export type Config = {
   readonly witnessAllowNetworks: readonly string[];
   /** How the log is anchored on an EVM chain; null where it is not. */
   readonly anchor: AnchorPlan | null;
+  /** How money comes in and goes out on chains. */
+  readonly treasury: TreasuryPlan;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** The address that mail is sent from; null means one at the name of the service. */
@@ -103,6 +118,9 @@ export type Secrets = {
   readonly x402LiveKey: PrivateKey | null;
   /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
   readonly anchorKey: PrivateKey | null;
+  /** The same, of the wallets that hold the money; null where a mode has none. */
+  readonly treasurySandboxKey: PrivateKey | null;
+  readonly treasuryLiveKey: PrivateKey | null;
   /** 32 bytes: the private key by which push services know this instance; null means the one in the data folder. */
   readonly pushKey: Uint8Array | null;
   /** The mail server, with its password; null where no mail is sent. */
@@ -125,25 +143,18 @@ export const NO_SECRETS: Secrets = {
   x402SandboxKey: null,
   x402LiveKey: null,
   anchorKey: null,
+  treasurySandboxKey: null,
+  treasuryLiveKey: null,
   pushKey: null,
   smtp: null,
   messagingToken: null,
   messagingSecret: null,
 };
 
-/** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
-export type Given = Readonly<Record<string, string | undefined>>;
-
 const text: Parse<string> = (given) => given;
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
-
-/** One line, as it is typed. A guess costs a second and 256 MiB, so it needs to be no longer than a person can write down. */
-export const parsePassphrase: Parse<string> = (text) =>
-  /^[^\p{Cc}]{12,1024}$/u.test(text)
-    ? text
-    : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
 
 const RATE = integer(1, 100_000_000);
 
@@ -178,6 +189,11 @@ const SETTINGS = {
   ANCHOR_CONFIRMATIONS: integer(1, 100),
   ANCHOR_MINUTES: integer(1, 10_080),
   ANCHOR_FEE_MAX: parseGwei,
+  TREASURY_SANDBOX: parseTreasury("sandbox"),
+  TREASURY_LIVE: parseTreasury("live"),
+  TREASURY_CONFIRMATIONS: integer(1, 100),
+  TREASURY_FEE_MAX: parseGwei,
+  PAYOUT_MINUTES: integer(1, 10_080),
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
@@ -202,6 +218,8 @@ const SECRETS = {
   X402_SANDBOX_KEY: parsePrivateKey,
   X402_LIVE_KEY: parsePrivateKey,
   ANCHOR_KEY: parsePrivateKey,
+  TREASURY_SANDBOX_KEY: parsePrivateKey,
+  TREASURY_LIVE_KEY: parsePrivateKey,
   PUSH_KEY: key,
   SMTP_URL: parseMailServer,
   MESSAGING_TOKEN: parseBotToken,
@@ -219,12 +237,6 @@ function isSigningKey(text: string): boolean {
   }
 }
 
-type Table = Readonly<Record<string, Parse<unknown>>>;
-type Values<T extends Table> = {
-  [Name in keyof T]?: Exclude<ReturnType<T[Name]>, { problem: string }>;
-};
-
-const PREFIX = "HOLDFAST_";
 const FILE = "_FILE";
 const SECRETS_AND_FILES = Object.keys(SECRETS).flatMap((name) => [name, name + FILE]);
 const KNOWN: readonly string[] = [...Object.keys(SETTINGS), ...SECRETS_AND_FILES];
@@ -285,6 +297,8 @@ export function readSecrets(
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
     anchorKey: values.ANCHOR_KEY ?? null,
+    treasurySandboxKey: values.TREASURY_SANDBOX_KEY ?? null,
+    treasuryLiveKey: values.TREASURY_LIVE_KEY ?? null,
     pushKey: values.PUSH_KEY ?? null,
     smtp: values.SMTP_URL ?? null,
     messagingToken: values.MESSAGING_TOKEN ?? null,
@@ -295,21 +309,6 @@ export function readSecrets(
 
 /** Whether the terminal can clear a line, as `TERM` says. */
 export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
-
-/** The settings that are given, parsed. The first bad value is refused, and the message names the setting. */
-function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal {
-  const values: Record<string, unknown> = {};
-  for (const [setting, parse] of Object.entries(table)) {
-    const text = given[PREFIX + setting];
-    if (text === undefined || text === "") continue;
-    const value = parse(text);
-    if (typeof value === "object" && value !== null && "problem" in value) {
-      return refuseField(PREFIX + setting, String(value.problem));
-    }
-    values[setting] = value;
-  }
-  return values as Values<T>;
-}
 
 const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
   data: values.DATA ?? "./data",
@@ -333,6 +332,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   ...{ witnessFor: values.WITNESS_FOR ?? [], witnesses: values.WITNESSES ?? [] },
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
+  treasury: treasuryPlanOf(values),
   messagingUrl: values.MESSAGING_URL ?? "https://api.telegram.org",
   ...{ anchor, mailFrom: values.MAIL_FROM ?? null, pushContact: values.PUSH_CONTACT ?? null },
   backups:

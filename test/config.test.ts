@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { type Config, clearsLines, NO_SECRETS, readConfig, readSecrets } from "../src/config.ts";
 import { isRefusal } from "../src/core/errors.ts";
+import type { Mode } from "../src/core/roles.ts";
+import type { TreasuryPlan, TreasuryToken } from "../src/core/treasury.ts";
 
 const DEFAULTS: Config = {
   data: "./data",
@@ -26,6 +28,11 @@ const DEFAULTS: Config = {
   witnesses: [],
   witnessAllowNetworks: [],
   anchor: null,
+  treasury: {
+    tokens: [],
+    rules: { confirmations: 12, feeMax: 100_000_000_000n },
+    payoutMinutes: 10,
+  },
   backups: null,
   mailFrom: null,
   messagingUrl: "https://api.telegram.org",
@@ -34,6 +41,17 @@ const DEFAULTS: Config = {
 };
 
 const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
+const OTHER_TOKEN = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+
+/** What a setting of a treasury is read as. Which chain has real money is a type of its own there. */
+const treasury = (mode: Mode, chainId: number, token: string, asset: string, most: bigint) =>
+  ({
+    ...{ mode, chainId, token: token.toLowerCase(), asset, limits: { payoutMax: most, dayMax: 10n * most } },
+  }) as TreasuryToken;
+
+const rules = (changed: Partial<TreasuryPlan["rules"]>) => ({
+  treasury: { ...DEFAULTS.treasury, rules: { ...DEFAULTS.treasury.rules, ...changed } },
+});
 
 test("without settings the defaults hold", () => {
   expect(readConfig({}, {})).toEqual(DEFAULTS);
@@ -127,6 +145,27 @@ describe("a good value", () => {
         ]),
       },
     ],
+    [
+      "TREASURY_SANDBOX",
+      `eip155:84532/${TOKEN}=USDC:5:50, eip155:11155111/${TOKEN}=EURC:0:0`,
+      {
+        treasury: {
+          ...DEFAULTS.treasury,
+          tokens: [
+            treasury("sandbox", 84_532, TOKEN, "USDC", 5n),
+            treasury("sandbox", 11_155_111, TOKEN, "EURC", 0n),
+          ],
+        },
+      },
+    ],
+    [
+      "TREASURY_LIVE",
+      `eip155:8453/${OTHER_TOKEN}=USDC:7:70`,
+      { treasury: { ...DEFAULTS.treasury, tokens: [treasury("live", 8_453, OTHER_TOKEN, "USDC", 7n)] } },
+    ],
+    ["TREASURY_CONFIRMATIONS", "100", rules({ confirmations: 100 })],
+    ["TREASURY_FEE_MAX", "0.05", rules({ feeMax: 50_000_000n })],
+    ["PAYOUT_MINUTES", "1", { treasury: { ...DEFAULTS.treasury, payoutMinutes: 1 } }],
     ["IDEMPOTENCY_DAYS", "3650", { idempotencyDays: 3_650 }],
     ["CONTENT_BYTES", "10485760", { contentBytes: 10_485_760 }],
     ["CONTENT_BYTES", "9007199254740991", { contentBytes: Number.MAX_SAFE_INTEGER }],
@@ -220,6 +259,21 @@ describe("a bad value is refused with a message that names it", () => {
     ANCHOR_CONFIRMATIONS: [...INTEGERS, "0", "101"],
     ANCHOR_MINUTES: [...INTEGERS, "0", "10081"],
     ANCHOR_FEE_MAX: [" ", "0", "0.0", "-1", "1e3", ".5", "0.0000000001", "1000000000", "10 gwei"],
+    TREASURY_SANDBOX: [
+      ...[",", `eip155:84532/${TOKEN}=USDC`, `eip155:84532/${TOKEN}=USDC:5`, `eip155:84532/${TOKEN}=USDC:5:`],
+      ...[`eip155:84532/${TOKEN}=USDC:-1:5`, `eip155:84532/${TOKEN}=USDC:5:9223372036854775808`],
+      ...[`eip155:84532/${TOKEN}0=USDC:5:5`, `eip155:84532/${TOKEN}=US DC:5:5`, `84532/${TOKEN}=USDC:5:5`],
+      // Real money.
+      ...[`eip155:1/${TOKEN}=USDC:5:5`, `eip155:8453/${TOKEN}=USDC:5:5`, `eip155:0/${TOKEN}=USDC:5:5`],
+      `eip155:84532/${TOKEN}=USDC:5:5,eip155:8453/${OTHER_TOKEN}=EURC:5:5`,
+      // One token or asset twice.
+      `eip155:84532/${TOKEN}=USDC:5:5,eip155:84532/${TOKEN.toLowerCase()}=EURC:5:5`,
+      `eip155:84532/${TOKEN}=USDC:5:5,eip155:84532/${OTHER_TOKEN}=USDC:5:5`,
+    ],
+    TREASURY_LIVE: [`eip155:84532/${TOKEN}=USDC:5:5`, `eip155:31337/${TOKEN}=USDC:5:5`],
+    TREASURY_CONFIRMATIONS: [...INTEGERS, "0", "101"],
+    TREASURY_FEE_MAX: ["0", "-1", "10 gwei"],
+    PAYOUT_MINUTES: [...INTEGERS, "0", "10081"],
     EVM_RPC: [
       ...["https://rpc.example", "eip155:1", "eip155:1=", "eip155:1=rpc.example", "base=https://rpc.example"],
       ...["eip155:01=https://rpc.example", "eip155:1=ftp://rpc.example", "eip155:1=https://a:b@rpc.example"],
@@ -354,12 +408,16 @@ describe("secrets", () => {
       HOLDFAST_X402_SANDBOX_KEY: digits,
       HOLDFAST_X402_LIVE_KEY: `0x${digits}`,
       HOLDFAST_ANCHOR_KEY: digits,
+      HOLDFAST_TREASURY_SANDBOX_KEY: digits,
+      HOLDFAST_TREASURY_LIVE_KEY: `0x${digits}`,
     };
     expect(read(environment)).toEqual({
       ...NO_SECRETS,
       x402SandboxKey: `0x${digits.toLowerCase()}`,
       x402LiveKey: `0x${digits.toLowerCase()}`,
       anchorKey: `0x${digits.toLowerCase()}`,
+      treasurySandboxKey: `0x${digits.toLowerCase()}`,
+      treasuryLiveKey: `0x${digits.toLowerCase()}`,
     });
   });
 

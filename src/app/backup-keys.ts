@@ -1,7 +1,7 @@
-import { type Config, parsePassphrase, type Secrets } from "../config.ts";
+import type { Config, Secrets } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { BACKUP_KEY_FILE } from "../core/instance.ts";
-import { parseKey } from "../core/setting-values.ts";
+import { parseKey, parsePassphrase } from "../core/setting-values.ts";
 import { readKeyFile } from "../platform/key-files.ts";
 import { RAW_KEY_BYTES, type RawKey, rawKeyIn, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 

@@ -29,6 +29,7 @@ import { addServe } from "./commands/serve.ts";
 import { addSessions } from "./commands/sessions.ts";
 import { addSourceKeys } from "./commands/source-keys.ts";
 import { addStatements } from "./commands/statements.ts";
+import { addTreasuries } from "./commands/treasuries.ts";
 import { addUsers } from "./commands/users.ts";
 import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
@@ -80,6 +81,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       deposits: addDeposits,
       payouts: addPayouts,
       statements: addStatements,
+      treasuries: addTreasuries,
       x402: addX402,
       audit: addAudit,
     },

@@ -32,7 +32,7 @@ export function parseEndpoint(text: string): Endpoint | Problem {
 }
 
 const DECIMALS = 9;
-const WEI_OF_GWEI = 10n ** BigInt(DECIMALS);
+export const WEI_OF_GWEI = 10n ** BigInt(DECIMALS);
 
 /** An amount of gwei, in wei. */
 export function parseGwei(text: string): bigint | Problem {

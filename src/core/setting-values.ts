@@ -1,3 +1,4 @@
+import { type Refusal, refuseField } from "./errors.ts";
 import { parseNetwork } from "./networks.ts";
 import { checkSourceUrl } from "./source-url.ts";
 
@@ -52,3 +53,35 @@ export const parseKey = (text: string): Uint8Array | null =>
 
 export const key: Parse<Uint8Array> = (text) =>
   parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
+
+/** One line, as it is typed. A guess costs a second and 256 MiB, so it needs to be no longer than a person can write down. */
+export const parsePassphrase: Parse<string> = (text) =>
+  /^[^\p{Cc}]{12,1024}$/u.test(text)
+    ? text
+    : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
+
+export const PREFIX = "HOLDFAST_";
+
+/** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
+export type Given = Readonly<Record<string, string | undefined>>;
+
+type Table = Readonly<Record<string, Parse<unknown>>>;
+/** What a table of settings is read as; a setting that is not given is missing. */
+export type Values<T extends Table> = {
+  [Name in keyof T]?: Exclude<ReturnType<T[Name]>, { problem: string }>;
+};
+
+/** The settings that are given, parsed. The first bad value is refused, and the message names the setting. */
+export function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal {
+  const values: Record<string, unknown> = {};
+  for (const [setting, parse] of Object.entries(table)) {
+    const text = given[PREFIX + setting];
+    if (text === undefined || text === "") continue;
+    const value = parse(text);
+    if (typeof value === "object" && value !== null && "problem" in value) {
+      return refuseField(PREFIX + setting, String(value.problem));
+    }
+    values[setting] = value;
+  }
+  return values as Values<T>;
+}

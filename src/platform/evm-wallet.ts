@@ -49,6 +49,9 @@ type Hex = `0x${string}`;
 
 const MESSAGE_CHARACTERS_MAX = 200;
 
+/** The address of a private key's wallet, with its checksum. */
+export const addressOf = (key: Hex): string => privateKeyToAccount(key).address;
+
 /** @param confirmations how many blocks there must be, the block itself and those after it, before it is confirmed */
 export function createEvmWallet(
   { chainId, url, key }: { readonly chainId: number; readonly url: string; readonly key: Hex },

@@ -5,6 +5,7 @@ import type { Party } from "../core/places.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Verify } from "../core/signed-note.ts";
 import type { SigstoreIdentity } from "../core/source-key.ts";
+import type { Treasury } from "../core/treasury.ts";
 import type { User } from "../core/user.ts";
 import type { LogToWitness, Witness } from "../core/witness.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
@@ -80,6 +81,8 @@ export type Context = {
   readonly webPush: WebPush;
   readonly witness: Witnessing;
   readonly chain: OwnChain;
+  /** The tokens by which money comes in and goes out on chains, and their wallets. */
+  readonly treasuries: readonly Treasury[];
   readonly deliverySlots: DeliverySlots;
   /** The streams by which pages of the console hear what changed. */
   readonly live: Live;

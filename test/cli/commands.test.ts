@@ -261,6 +261,11 @@ const SUCCESSES: readonly Success[] = [
     people: ["Nothing is owed, sandbox."],
   },
   {
+    line: ["treasuries", "list"],
+    json: { object: "list", data: [], has_more: false },
+    people: ["No wallet holds money on a chain"],
+  },
+  {
     line: ["payouts", "submit", ...account],
     json: { object: "list", data: [], has_more: false },
     people: ["Nothing is owed, sandbox."],

@@ -54,7 +54,7 @@ test("the commands and variables that it names are there", () => {
   );
   for (const command of found(/(?:dist\/|`)holdfast (\S+?)[ `\n]/g)) expect(commands).toContain(command);
   for (const variable of found(/\b(HOLDFAST_[A-Z_]+)/g)) {
-    const read = JSON.stringify(readConfig({}, { [variable]: "?" }));
+    const read = Bun.inspect(readConfig({}, { [variable]: "?" }));
     expect([variable, read]).toEqual([variable, expect.not.stringContaining("is not a setting")]);
   }
 });

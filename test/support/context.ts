@@ -157,6 +157,7 @@ export function createTestContext(
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     witness: NO_WITNESSES,
+    treasuries: [],
     chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },

@@ -1,12 +1,13 @@
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
-import { type Given, NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
+import { NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
 import { receiptPages } from "../../src/console/receipt/page.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Balance } from "../../src/core/postings.ts";
 import type { RateLimits } from "../../src/core/rate.ts";
+import type { Given } from "../../src/core/setting-values.ts";
 import { createShell, type HttpOptions } from "../../src/http/shell.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type AllRows, openAllRows } from "./all-rows.ts";

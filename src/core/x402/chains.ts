@@ -1,3 +1,5 @@
+import type { Mode } from "../roles.ts";
+
 /** EVM chains by their ids, as x402 names them: protocol version 2 by CAIP-2, version 1 by names of its own. */
 
 /** The names of version 1 (`EVM_NETWORK_CHAIN_ID_MAP` of @x402/evm). */
@@ -48,6 +50,14 @@ export const TEST_NETWORKS: ReadonlySet<number> = new Set([
 
 /** The sandbox pays on test networks only, and live pays on all others only (docs/x402, "Tokens"). */
 export const isTestNetwork = (chainId: number): boolean => TEST_NETWORKS.has(chainId);
+
+declare const money: unique symbol;
+/** The id of a chain on which a mode may move money. Only `chainOfMode` gives one. */
+export type ChainOfMode<M extends Mode> = number & { readonly [money]: M };
+
+/** The chain as one of the mode; null where it has the other mode's money. */
+export const chainOfMode = <M extends Mode>(mode: M, chainId: number): ChainOfMode<M> | null =>
+  isTestNetwork(chainId) === (mode === "sandbox") ? (chainId as ChainOfMode<M>) : null;
 
 const CAIP_2 = /^eip155:([1-9][0-9]{0,15})$/;
 

@@ -1,0 +1,32 @@
+import type { Command } from "commander";
+import { displayAmount } from "../../core/money.ts";
+import { MACHINE } from "../../services/admin/authority.ts";
+import { listTreasuries } from "../../services/admin/treasuries.ts";
+import { examples, group, runsOnLedger } from "../command.ts";
+import { table } from "../output.ts";
+import type { CommandLineTools } from "../tools.ts";
+
+export function addTreasuries(program: Command, tools: CommandLineTools): void {
+  const treasuries = group(program, "treasuries", "see the wallets that hold money on chains");
+  const list = treasuries
+    .command("list")
+    .summary("list the wallets and their tokens")
+    .description(
+      "Lists the wallets that hold money on chains, and which token stands for which asset, as HOLDFAST_TREASURY_SANDBOX and HOLDFAST_TREASURY_LIVE have them. Deposits are sent to these addresses, and payouts are sent from them. Each address also needs the chain's coin, for gas.",
+    );
+  examples(list, "holdfast treasuries list");
+  runsOnLedger(list, tools, {
+    input: () => ({}),
+    verb: (ctx) => listTreasuries(ctx, MACHINE),
+    print: ({ data }) =>
+      data.length === 0
+        ? "No wallet holds money on a chain: people pay in and out by their own means."
+        : table(
+            ["mode", "asset", "chain", "token", "address", "one payout", "in 24 hours"],
+            data.map(({ mode, asset, chain, token, address, payout_max: payout, day_max: day }) => [
+              ...[mode, asset, chain, token, address],
+              ...[displayAmount(BigInt(payout), asset), displayAmount(BigInt(day), asset)],
+            ]),
+          ),
+  });
+}
