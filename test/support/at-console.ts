@@ -1,7 +1,8 @@
 import { afterAll } from "bun:test";
 import type { Page } from "playwright-core";
-import type { Given, Secrets } from "../../src/config.ts";
+import type { Secrets } from "../../src/config.ts";
 import type { Role } from "../../src/core/roles.ts";
+import type { Given } from "../../src/core/setting-values.ts";
 import { expectCareOf, openChromium, signIn, WALK_MS } from "./chromium.ts";
 import { PASSWORD } from "./organisations.ts";
 import { startTestServer } from "./server.ts";
