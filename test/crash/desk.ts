@@ -117,9 +117,11 @@ export function createDesk(
 
 function learnDone(
   known: KnownMoney,
-  { kind, mode, about }: Task,
+  { kind, mode, about, command }: Task,
   shown: NonNullable<Attempt>["shown"],
 ): void {
+  if (kind === "deposit" && !command.includes(shown.reference))
+    throw new Error(`${command.join(" ")}: ${JSON.stringify(shown)}`);
   if (kind === "deposit") known.learnDeposit(mode, shown);
   else if (kind === "correction") known.learnCorrection(shown);
   // A form shows no ids.

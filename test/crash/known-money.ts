@@ -22,6 +22,7 @@ export type KnownMoney = {
   /** Ids. */
   readonly corrections: ReadonlySet<string>;
   readonly payouts: ReadonlyMap<string, KnownPayout>;
+  /** Throws where the reference was recorded under another id. */
   learnDeposit(mode: Mode, deposit: Json): void;
   learnCorrection(correction: Json): void;
   /** Learns of a payout that was submitted. */
@@ -39,6 +40,8 @@ export function createKnownMoney(funded: Knowledge["funded"]): KnownMoney {
     learnDeposit(mode, { id, amount: text, reference }) {
       if (deposits.has(id)) return;
       const amount = BigInt(text);
+      const same = [...deposits.values()].find((one) => one.mode === mode && one.reference === reference);
+      if (same) throw new Error(`${reference} was recorded as ${same.id}, and then as ${id}`);
       deposits.set(id, { id, mode, reference, amount, counts: amount });
       funded[mode] += amount;
     },

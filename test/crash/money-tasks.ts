@@ -7,6 +7,10 @@ import type { Random } from "./random.ts";
 const MODES = ["live", "sandbox"] as const;
 const AMOUNT_MAX = 1_000;
 const REASON = "no such account";
+const KINDS = [
+  ...(["deposit", "deposit", "deposit", "repeat", "correct", "submit"] as const),
+  ...(["paid", "paid", "paid", "fail", "fail", "return", "wrong"] as const),
+] as const;
 
 /** One thing to do. To do it twice is to do it once. */
 export type Task = {
@@ -52,11 +56,13 @@ export function createTasks(
   }
 
   function asked(mode: Mode): Task | undefined {
-    switch (
-      random.pick(["deposit", "correct", "submit", "paid", "paid", "paid", "fail", "fail", "return", "wrong"])
-    ) {
+    switch (random.pick(KINDS)) {
       case "deposit":
         return depositing(organisationId, { mode, reference: `wire ${++references}`, amount: some() });
+      case "repeat": {
+        const deposit = any(known.deposits.values());
+        return deposit && depositing(organisationId, deposit);
+      }
       case "correct": {
         const deposit = any(known.deposits.values());
         // Never what it counts for: that would correct nothing.
