@@ -273,12 +273,10 @@ export type Operation = { readonly role: Role; readonly to: string; readonly bod
 /** What a person's cookie may call beside the console, as its description writes it. */
 export const operationsOf = ({ source, warrants, escalations, people }: Things) => {
   const viewer = (to: string): Operation => ({ role: "viewer", to });
-  const operator = (to: string, body?: object): Operation => ({
-    role: "operator",
-    to,
-    ...(body && { body }),
-  });
-  const admin = (to: string): Operation => ({ role: "admin", to });
+  const sentBy =
+    (role: "operator" | "admin") =>
+    (to: string, body?: object): Operation => ({ role, to, ...(body && { body }) });
+  const [operator, admin] = [sentBy("operator"), sentBy("admin")];
   const { toVerify, toSettle } = warrants;
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
   const spec = { clauses: JSON.parse(CLAUSES) };
@@ -309,6 +307,12 @@ export const operationsOf = ({ source, warrants, escalations, people }: Things) 
       ...{ warrant_id: toSettle, version: 1, decision: "release" },
     }),
     "POST /auth/passkey/assertion": operator("/auth/passkey/assertion", { response: {} }),
+    "POST /auth/passkey/corrections/challenge": admin("/auth/passkey/corrections/challenge", {
+      correction_id: "cor_none",
+    }),
+    "POST /auth/passkey/payouts/challenge": admin("/auth/passkey/payouts/challenge", {
+      batch: "0".repeat(64),
+    }),
     "GET /v1/console/webhooks": admin("/v1/console/webhooks"),
     "GET /v1/console/keys": admin("/v1/console/keys"),
     "GET /v1/console/users": admin("/v1/console/users"),

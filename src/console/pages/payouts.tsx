@@ -24,7 +24,7 @@ const isStatus = (text: string | null): text is Payout["status"] =>
 
 const DONE: Readonly<Record<string, string>> = {
   submitted: "Submitted. Pay them by your own means, then mark each of them.",
-  some: "Submitted, and more is owed: to the payees after the first thousand, or above the passkey threshold, which is submitted on the command line.",
+  some: "Submitted, and more is owed: to the payees after the first thousand.",
   none: "Nothing is owed: no payout was submitted.",
   paid: "The payout is marked as paid.",
   failed: "The payout is marked as failed. Its amount is owed again.",
