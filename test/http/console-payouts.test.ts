@@ -187,7 +187,7 @@ describe("a correction", () => {
     expect(service.balance(home).available).toBe(4_500_000n);
     const list = await openConsole(service, home.people.viewer.as).get(CORRECTIONS);
     expect(list.html).toContain("typed &lt;wrongly&gt;");
-    expect(list.text).toContain("5.00 USDC 4.50 USDC");
+    expect(list.text).toContain("4.50 USDC before 5.00 USDC");
   });
 
   test("above the threshold waits for another admin", async () => {

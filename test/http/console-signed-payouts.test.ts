@@ -108,6 +108,11 @@ describe("payouts above the passkey threshold", () => {
     expect(JSON.parse(assertion).statement).toEqual({
       ...{ type: "holdfast.payouts", user_id: admin.id, batch: form.batch, nonce: expect.any(String) },
     });
+    const entries = service.allRows(home).audit_entries as Json[];
+    const made = service.ctx.reader.payouts.list(scope, null, null, 100).map(({ id }) => id);
+    expect(
+      entries.filter(({ action }) => action === "payout.submitted").map((one) => [one.actor_id, one.subject]),
+    ).toEqual(made.toReversed().map((id) => [admin.id, id]));
     // The same batch is owed once more, and its signature was used.
     await released("acme", "600");
     await released("other", "500");

@@ -70,38 +70,40 @@ export async function showCorrections(visit: Visit) {
 const CorrectionTable = ({ of, mayDecide }: { of: readonly Correction[]; mayDecide: boolean }) => (
   <Table
     label="Corrections"
-    columns={[
-      "Deposit",
-      "Counted for",
-      "Counts for",
-      "Reason",
-      "Status",
-      "Made",
-      ...(mayDecide ? ["Action"] : []),
-    ]}
-    wide={["Deposit"]}
-    numbers={["Counted for", "Counts for"]}
-    rows={of.map((correction) => [
-      <Id of={correction.depositId} />,
-      <Amount of={correction.amountBefore} asset={correction.asset} />,
-      <Amount of={correction.amountAfter} asset={correction.asset} />,
-      <Line of={correction.reason} />,
-      STATUS_WORDS[correction.status],
-      <Time at={correction.createdAt} />,
-      ...(mayDecide ? [correction.status === "proposed" ? <Decide of={correction} /> : ""] : []),
+    columns={["Reason", "Counts for", "Status", "Deposit", ...(mayDecide ? ["Action"] : [])]}
+    numbers={["Counts for"]}
+    rows={of.map(({ id, reason, amountBefore, amountAfter, asset, status, depositId, createdAt }) => [
+      <Line of={reason} />,
+      <span class="stacked">
+        <Amount of={amountAfter} asset={asset} />
+        <small>
+          before <Amount of={amountBefore} asset={asset} />
+        </small>
+      </span>,
+      STATUS_WORDS[status],
+      <span class="stacked">
+        <Id of={depositId} />
+        <small>
+          corrected <Time at={createdAt} />
+        </small>
+      </span>,
+      ...(mayDecide ? [status === "proposed" ? <Decide id={id} /> : ""] : []),
     ])}
   />
 );
 
-const Decide = ({ of: { id } }: { of: Correction }) => (
-  <>
-    <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as: "approve" })}`} data-dialog>
-      Approve
-    </a>{" "}
-    <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as: "withdraw" })}`} data-dialog>
-      Withdraw
-    </a>
-  </>
+const Decide = ({ id }: { id: string }) => (
+  <span class="row-actions">
+    <DecideLink id={id} as="approve" />
+    <DecideLink id={id} as="withdraw" />
+  </span>
+);
+
+const DecideLink = ({ id, as }: { id: string; as: DecisionOn }) => (
+  <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as })}`} data-dialog>
+    {DECISIONS[as].button}
+    <span class="hidden">: {id}</span>
+  </a>
 );
 
 /** What was written, and why it was refused. */

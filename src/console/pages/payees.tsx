@@ -62,7 +62,9 @@ export async function showPayees(visit: Visit) {
                 <p>What a warrant releases is owed to its payee, and shows here.</p>
               </Empty>
             ) : (
-              <PayeeTable of={rows} mayPay={mayPay(visit.caller)} />
+              <div class="labelled">
+                <PayeeTable of={rows} mayPay={mayPay(visit.caller)} />
+              </div>
             )}
             <Pager
               newer={after === 0 ? null : PAYEES}
@@ -91,9 +93,15 @@ const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeAccount[]; mayPay:
             balance.payable === 0n ? (
               ""
             ) : (
-              <a href={`${PAYOUTS}/submit?${new URLSearchParams({ payee, asset })}`} data-dialog>
-                Submit a payout
-              </a>
+              <span class="row-actions">
+                <a href={`${PAYOUTS}/submit?${new URLSearchParams({ payee, asset })}`} data-dialog>
+                  Submit a payout
+                  <span class="hidden">
+                    {" "}
+                    to <Text of={payee} />
+                  </span>
+                </a>
+              </span>
             ),
           ]
         : []),
@@ -147,9 +155,9 @@ const Submitting = ({ visit, asked, of }: { visit: Visit; asked: Asked; of: Subm
     <p class="hint">
       {of.hasMore ? "More payees are owed something: one submission has a thousand payouts at most. " : null}
       {of.needsPasskey
-        ? "This is above the passkey threshold, so you sign it with your passkey: exactly these payouts. Where something else is owed by then, nothing is submitted."
-        : "What is owed to each of them becomes one payout."}{" "}
-      Its amount is fixed from then on. You pay it by your own means, and mark it.
+        ? "This is above the passkey threshold, so you sign exactly this with your passkey. Where something else is owed by then, nothing is submitted. "
+        : null}
+      The amount of a payout is fixed when it is submitted. You pay it by your own means, and mark it.
     </p>
     <Form
       by={visit}

@@ -166,9 +166,11 @@ export async function decideCorrection(
       if (!correction) return { answer: correctionNotFound(id) };
       const closed = refuseDecided(correction);
       if (closed) return { answer: closed };
-      const decided = { ...correction, decidedBy: caller.userId, decidedAt: now };
-      if (decision === "withdraw")
-        return written(correction, { ...decided, status: "withdrawn" }, recordedAt);
+      const decidedAs = (status: "recorded" | "withdrawn"): Correction => ({
+        ...correction,
+        ...{ status, decidedBy: caller.userId, decidedAt: now },
+      });
+      if (decision === "withdraw") return written(correction, decidedAs("withdrawn"), recordedAt);
       const problem =
         refuseFirstPerson(correction, caller) ??
         refuseUnacknowledged(instance, correction.mode) ??
@@ -178,7 +180,7 @@ export async function decideCorrection(
       const used = useApproval(snapshot, signed, [movedBy(correction)], now);
       return isRefusal(used)
         ? { answer: used }
-        : written(correction, { ...decided, status: "recorded" }, recordedAt, used);
+        : written(correction, decidedAs("recorded"), recordedAt, used);
     },
   });
 }
