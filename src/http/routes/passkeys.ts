@@ -190,7 +190,9 @@ export const passkeyRoutes: readonly Route[] = [
         ...approves,
         summary: "Turn the signature into a token for that decision",
         answers: approvalForm,
-        responses: { "201": "The token, for Service-Passkey: good once, within 120 seconds." },
+        responses: {
+          "201": "The token, for Service-Passkey or a form of the console: good once, within 120 seconds.",
+        },
       }),
     },
     async (call) => resource(await approveDecision(call.ctx, callerOf(call), call.body), 201),
