@@ -4,6 +4,7 @@ import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Policy } from "../core/policy.ts";
+import type { PayeeBalance } from "../core/postings.ts";
 import { ROLES, roleIsAtLeast } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
@@ -218,8 +219,12 @@ export const LOOK_UPS: LookUps = {
   correction: (view, scope, id) => inScope(view.row("correction", id), scope),
   depositCorrection: (view, scope, _, source) =>
     inScope(rowOf(view, "correction", view.index("correctionOf", (source as Deposit).id)), scope),
-  payeeBalance: (view, { organisationId, mode }, { asset, payee }) =>
-    view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+  payeeBalances(view, { organisationId, mode }, payees) {
+    const found = payees.map(({ asset, payee }) =>
+      view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+    );
+    return found.includes(undefined) ? undefined : (found as readonly (PayeeBalance | null)[]);
+  },
   payout: (view, scope, id) => inScope(view.row("payout", id), scope),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
@@ -270,6 +275,7 @@ export const LOOK_UPS: LookUps = {
  */
 export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = {
   openAuthorizations: 0n,
+  passkeys: [],
   sessionWindows: { at: 0, hourly: null, daily: null },
 };
 

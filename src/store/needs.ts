@@ -141,7 +141,7 @@ export type NeedTable = {
   /** A passkey of any organisation, since its id is unique. */
   readonly passkey: Need<string, Passkey | null>;
   /** All passkeys of a person, in the order of their registration. */
-  readonly passkeys: Need<string, readonly Passkey[]>;
+  readonly passkeys: Need<string | null, readonly Passkey[]>;
   /** The approval, by the hash of its token. */
   readonly passkeyApproval: Need<string | null, PasskeyApproval | null>;
   /** A person's sign-ins that have not ended, in the order of their tokens' hashes. */
@@ -163,8 +163,8 @@ export type NeedTable = {
   readonly correction: Need<string, Correction | null>;
   /** The newest correction of the deposit that was not withdrawn. */
   readonly depositCorrection: Need<From<"deposit">, Correction | null>;
-  /** What was paid to a payee; null where nothing was. */
-  readonly payeeBalance: Need<PayeeName, PayeeBalance | null>;
+  /** What was paid to each of these payees, in their order; null where nothing was. */
+  readonly payeeBalances: Need<readonly PayeeName[], readonly (PayeeBalance | null)[]>;
   readonly payout: Need<string, Payout | null>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;

@@ -85,7 +85,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     .command("submit")
     .summary("begin payouts of what is owed")
     .description(
-      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. A second run submits nothing twice. One run submits 1,000 at most.",
+      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())
@@ -95,8 +95,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
   type Flags = ScopeFlags & { payee?: string; asset?: string };
   runsOnLedger(submit, tools, {
     input: (flags: Flags) => ({ ...inScope(flags), ...given({ payee: flags.payee, asset: flags.asset }) }),
-    verb: (ctx, input, progress) => submitPayouts(ctx, MACHINE, input, progress),
-    step: "submitting payouts",
+    verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
     print: ({ data, has_more: hasMore }, { mode }) => {
       if (data.length === 0) return `Nothing is owed, ${mode}.`;
       const made = `${data.length} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.\n\n${rowsOf(data)}`;

@@ -1,22 +1,26 @@
+import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { isAboveThreshold } from "../../core/passkey.ts";
+import { submissionOf } from "../../core/passkey.ts";
 import {
+  batchDigest,
   endedPayout,
+  type OwedAmount,
   PAYOUT_STATUSES,
   type PayeeAccount,
   type PayeeName,
   type Payout,
   type PayoutEnd,
   type PayoutStatus,
+  totalsOf,
 } from "../../core/payout.ts";
 import {
   endPayout as endLegs,
   failPayout,
   type Legs,
+  type PayeeBalance,
   type PostingKind,
   submitPayout as submitLegs,
 } from "../../core/postings.ts";
-import { NO_PROGRESS, type Progress } from "../../core/progress.ts";
 import type { Mode } from "../../core/roles.ts";
 import {
   owedResource,
@@ -26,122 +30,134 @@ import {
 } from "../../resources/payout.ts";
 import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
-import type { Audited } from "../audited.ts";
+import type { Audited, Entry } from "../audited.ts";
+import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf } from "../page-of-list.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
+import { type Asked, readBatch, refuseOtherBatch } from "./payout-batch.ts";
 
 type ScopeInput = { readonly organisation_id: string; readonly mode: Mode };
 
-/** How many payouts one run submits. */
-const SUBMITTED_MAX = 1_000;
-/** How many of them are given to the store at once. */
-const AT_ONCE = 50;
-
-export type SubmitInput = ScopeInput & {
-  /** Without it, every payee that is owed something, of any asset. */
-  readonly payee?: string;
-  /** What is owed to that payee; without it, `USDC`. */
-  readonly asset?: string;
-};
+export type SubmitInput = ScopeInput &
+  Asked & {
+    /** The batch that a person has seen, by its digest: anything else is refused. Without it, what is owed now. */
+    readonly batch?: string;
+    /** The token of a passkey's signature over that batch. */
+    readonly passkey_token?: string;
+  };
 
 /**
- * Begins payouts: of all that is owed to a payee, or to each of the first thousand. Whoever is owed nothing gets no payout, so to
- * run it twice submits nothing twice. `has_more` says that more are owed something:
- * the payees after them, or those whose payout was refused, such as above the threshold. It is refused where all were.
+ * Begins payouts: of all that is owed to a payee, or to each of the first thousand; all of them, or none. Whoever is owed nothing
+ * gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
  */
 export async function submitPayouts(
   ctx: Context,
   authority: Authority,
-  input: SubmitInput,
-  progress: Progress = NO_PROGRESS,
+  { organisation_id, mode, batch: seen, passkey_token: token, ...asked }: SubmitInput,
 ): Promise<PayoutList | Refusal> {
-  const { asset = "USDC", payee } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
-    refuseAsset("asset", asset) ??
-    (payee === undefined && input.asset !== undefined
+    refuseAsset("asset", asked.asset ?? "USDC") ??
+    (asked.payee === undefined && asked.asset !== undefined
       ? refuseField("asset", "goes together with payee; without both, all that is owed is submitted")
       : null);
   if (refused) return refused;
   const found = await ctx.store.read(async (reader) => {
-    const scope = await readableScope(reader, authority, "admin", input);
-    if (isRefusal(scope)) return scope;
-    const owed =
-      payee === undefined ? await reader.payees.owed(scope, 0, SUBMITTED_MAX + 1) : [{ payee, asset }];
-    return { scope, owed };
+    const scope = await readableScope(reader, authority, "admin", { organisation_id, mode });
+    return isRefusal(scope) ? scope : { scope, batch: await readBatch(reader, scope, asked) };
   });
   if (isRefusal(found)) return found;
-  const { scope, owed } = found;
-  const data: PayoutResource[] = [];
-  let left: Refusal | null = null;
-  const [now, hasMore] = [owed.slice(0, SUBMITTED_MAX), owed.length > SUBMITTED_MAX];
-  for (let at = 0; at < now.length; at += AT_ONCE) {
-    const submitted = await Promise.all(
-      now.slice(at, at + AT_ONCE).map((name) => submitOne(ctx, authority, scope, name)),
-    );
-    for (const answer of submitted) {
-      if (isRefusal(answer)) left ??= answer;
-      else if (answer.payout !== null) data.push(answer.payout);
-    }
-    progress.update(Math.min(at + AT_ONCE, now.length), now.length);
-  }
-  if (left && data.length === 0) return left;
-  return { object: "list", data, has_more: hasMore || left !== null, next_cursor: null };
+  const { scope, batch } = found;
+  const shown = { seen: seen ?? null, passkeyToken: token ?? null };
+  const made = await releasePayouts(ctx, authority, { scope, payees: batch.payouts, ...shown });
+  return isRefusal(made) ? made : { object: "list", data: made, has_more: batch.hasMore, next_cursor: null };
 }
 
-/** `payout` is null where nothing is owed. */
-type Submitted = { readonly payout: PayoutResource | null };
+type Release = {
+  readonly scope: Scope;
+  /** Whom to pay, each of them once. */
+  readonly payees: readonly PayeeName[];
+  /** The digest of the batch that a person has seen (`batchDigest`); null where they submit whatever is owed. */
+  readonly seen: string | null;
+  readonly passkeyToken: string | null;
+};
 
-function submitOne(
+/**
+ * Begins a payout of all that is owed to each of these payees, in one commit. Where one of them, or their sum, is above the
+ * passkey threshold, a person's passkey must have signed exactly these: else `passkey_required` or `passkey_unavailable`. The
+ * signature is used up in the same commit. Refused with `version_conflict` where something else is owed than what was seen.
+ */
+async function releasePayouts(
   ctx: Context,
   authority: Authority,
-  scope: Scope,
-  { asset, payee }: PayeeName,
-): Promise<Submitted | Refusal> {
-  const id = ctx.newId("payout");
+  { scope, payees, seen, passkeyToken }: Release,
+): Promise<readonly PayoutResource[] | Refusal> {
+  const ids = payees.map(() => ctx.newId("payout"));
   return administer(ctx, authority, "admin", {
     scope,
-    needs: { payeeBalance: { asset, payee } },
-    decide({ payeeBalance, organisation, instance, recordedAt }, now): Audited<Submitted> {
-      const amount = payeeBalance?.payable ?? 0n;
-      if (amount === 0n) return { answer: { payout: null } };
-      const refused =
-        refuseUnacknowledged(instance, scope.mode) ??
-        refuseUnsigned(authority, organisation.passkeyThreshold, { amount, asset });
-      if (refused) return { answer: refused };
-      const { organisationId, mode } = scope;
-      const payout: Payout = {
-        ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
-        ...{ reference: null, reason: null, createdAt: now, endedAt: null },
-      };
-      const after = payoutResource(payout);
+    entriesMax: payees.length,
+    needs: {
+      payeeBalances: payees,
+      passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
+      passkeys: authority.kind === "person" ? authority.userId : null,
+    },
+    decide(snapshot, now): Audited<readonly PayoutResource[]> {
+      const owed = owedNow(payees, snapshot.payeeBalances);
+      if (seen !== null && seen !== batchDigest(scope, owed)) return { answer: refuseOtherBatch() };
+      const [first, ...others] = owed.map((one, at) => submittedOne(scope, one, ids[at] ?? "", now));
+      if (first === undefined) return { answer: [] };
+      const standsStill = refuseUnacknowledged(snapshot.instance, scope.mode);
+      if (standsStill) return { answer: standsStill };
+      const used =
+        authority.kind === "person"
+          ? useApproval(
+              snapshot,
+              submissionOf(authority.userId, batchDigest(scope, owed)),
+              totalsOf(owed),
+              now,
+            )
+          : [];
+      if (isRefusal(used)) return { answer: used };
       return {
-        answer: { payout: after },
+        answer: [first, ...others].map(payoutResource),
         put: [
-          { kind: "payout", before: null, row: payout },
-          postingOf(payout, "payout_submitted", submitLegs(amount), recordedAt),
+          ...[first, ...others].flatMap((payout): readonly Put[] => [
+            { kind: "payout", before: null, row: payout },
+            postingOf(payout, "payout_submitted", submitLegs(payout.amount), snapshot.recordedAt),
+          ]),
+          ...used,
         ],
-        entries: [{ action: "payout.submitted", subject: id, before: null, after }],
+        entries: [entryOf(first), ...others.map(entryOf)],
       };
     },
   });
 }
 
-/** Above the passkey threshold nobody pays out in a browser: the operator of the machine does. */
-const refuseUnsigned = (
-  authority: Authority,
-  threshold: bigint | null,
-  priced: { readonly amount: bigint; readonly asset: string },
-): Refusal | null =>
-  authority.kind !== "machine" && isAboveThreshold(threshold, priced)
-    ? refuse(
-        "passkey_required",
-        `The payout of ${priced.amount} ${priced.asset} is above the passkey threshold ${threshold}. The operator of the machine submits it, with holdfast payouts submit.`,
-      )
-    : null;
+/** Whoever is owed nothing is left out. */
+const owedNow = (
+  payees: readonly PayeeName[],
+  balances: readonly (PayeeBalance | null)[],
+): readonly OwedAmount[] =>
+  payees
+    .map(({ asset, payee }, at) => ({ asset, payee, amount: balances[at]?.payable ?? 0n }))
+    .filter(({ amount }) => amount > 0n);
+
+const submittedOne = (
+  { organisationId, mode }: Scope,
+  { asset, payee, amount }: OwedAmount,
+  id: string,
+  createdAt: number,
+): Payout => ({
+  ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
+  ...{ reference: null, reason: null, createdAt, endedAt: null },
+});
+
+const entryOf = (payout: Payout): Entry => ({
+  ...{ action: "payout.submitted", subject: payout.id, before: null, after: payoutResource(payout) },
+});
 
 const postingOf = (
   { organisationId, mode, asset, payee, id: causeId }: Payout,
