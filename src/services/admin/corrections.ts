@@ -23,8 +23,9 @@ export type CorrectInput = {
 };
 
 /**
- * Records what a deposit really brought, and posts the difference. Where the difference is above the organisation's passkey
- * threshold it is only proposed, and waits for a second person. The same amount again is answered with the correction that is there.
+ * Records what a deposit really brought, and posts the difference. Where the difference, or that of all corrections of the deposit
+ * together, is above the organisation's passkey threshold it is only proposed, and waits for a second person. The same amount again
+ * is answered with the correction that is there.
  */
 export async function correctBalance(
   ctx: Context,
@@ -62,7 +63,8 @@ export async function correctBalance(
       };
       const problem = refuseUnacknowledged(instance, deposit.mode) ?? refuseDifference(balance, correction);
       if (problem) return { answer: problem };
-      return isAboveThreshold(organisation.passkeyThreshold, movedBy(correction))
+      const { passkeyThreshold } = organisation;
+      return movedBy(correction, deposit).some((moved) => isAboveThreshold(passkeyThreshold, moved))
         ? written(null, { ...correction, status: "proposed" }, recordedAt)
         : written(null, correction, recordedAt);
     },
@@ -164,8 +166,8 @@ export async function decideCorrection(
       passkeys: caller.userId,
     },
     decide(snapshot, now): Audited<CorrectionResource> {
-      const { correction, balance, instance, recordedAt } = snapshot;
-      if (!correction) return { answer: correctionNotFound(id) };
+      const { correction, deposit, balance, instance, recordedAt } = snapshot;
+      if (!correction || !deposit) return { answer: correctionNotFound(id) };
       const closed = refuseDecided(correction);
       if (closed) return { answer: closed };
       const decidedAs = (status: "recorded" | "withdrawn"): Correction => ({
@@ -179,7 +181,7 @@ export async function decideCorrection(
         refuseDifference(balance, correction);
       if (problem) return { answer: problem };
       const signed = approvalOfCorrection(caller.userId, id);
-      const used = useApproval(snapshot, signed, [movedBy(correction)], now);
+      const used = useApproval(snapshot, signed, movedBy(correction, deposit), now);
       return isRefusal(used)
         ? { answer: used }
         : written(correction, decidedAs("recorded"), recordedAt, used);

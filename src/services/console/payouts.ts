@@ -73,8 +73,9 @@ export async function readCorrection(
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const correction = await reader.corrections.get(id);
-    return correction && isOf(caller, correction)
-      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, [movedBy(correction)]) }
+    const deposit = correction && (await reader.deposits.get(correction.depositId));
+    return deposit && isOf(caller, correction)
+      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, movedBy(correction, deposit)) }
       : correctionNotFound(id);
   });
 }

@@ -131,6 +131,18 @@ describe("a correction above the passkey threshold", () => {
     await expectRefused(ctx, () => decide(proposed.id, "withdraw"), ["illegal_transition", ""]);
   });
 
+  test("by small steps waits as well, once they add up to more than the threshold", async () => {
+    for (const step of ["950", "900"])
+      expect(must(await correct(step))).toMatchObject({ status: "recorded" });
+    const down = must(await correct("890"));
+    expect(down).toMatchObject({ status: "proposed", amount_before: "900", amount_after: "890" });
+    must(await decide(down.id, "withdraw"));
+    for (const step of ["1000", "1100"])
+      expect(must(await correct(step))).toMatchObject({ status: "recorded" });
+    expect(must(await correct("1101"))).toMatchObject({ status: "proposed" });
+    expect(await available()).toBe("1100");
+  });
+
   test("of the machine's operator waits for a person too, and may be withdrawn", async () => {
     const proposed = must(await correct("0", MACHINE));
     expect(proposed).toMatchObject({ status: "proposed", proposed_by: null });
