@@ -188,6 +188,8 @@ describe("a correction", () => {
     const list = await openConsole(service, home.people.viewer.as).get(CORRECTIONS);
     expect(list.html).toContain("typed &lt;wrongly&gt;");
     expect(list.text).toContain("4.50 USDC before 5.00 USDC");
+    const deposits = await openConsole(service, home.people.viewer.as).get("/console/money");
+    expect(deposits.text).toContain("Reference Amount Counts for Recorded Id wire 5.00 USDC 4.50 USDC");
   });
 
   test("above the threshold waits for another admin", async () => {

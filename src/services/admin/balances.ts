@@ -6,6 +6,7 @@ import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { balanceResource } from "../../resources/balance.ts";
 import { depositResource } from "../../resources/deposit.ts";
+import type { Reader } from "../../store/reader.ts";
 import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
@@ -128,13 +129,17 @@ export async function listDeposits(
     const { rows, more } = firstOf(found, limit, ({ id }) => id);
     const data = await Promise.all(
       rows.map(async (deposit) => {
-        const counted = countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
+        const counted = await countedIn(reader, deposit);
         return { ...depositResource(deposit), counts_for: counted.toString() };
       }),
     );
     return { object: "list", data, ...more };
   });
 }
+
+/** What a deposit counts for, as it was corrected. */
+export const countedIn = async (reader: Reader, deposit: Deposit): Promise<bigint> =>
+  countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
 
 /** What an organisation has in one mode, asset by asset. */
 export async function showBalances(
