@@ -98,6 +98,31 @@ test("a deposit is corrected, and a second run says the same", async () => {
   expect(data).toMatchObject([{ id, amount: "700", counts_for: "70" }, { counts_for: "5000000" }]);
 });
 
+test("a list that goes on after something that was never in it is refused, not empty", async () => {
+  const other = await createStage(ctx, { mode: "sandbox", funds: "1" });
+  const theirs = ["--organisation", other.organisationId, "--mode", "sandbox"];
+  const { data } = await cli.json("deposits", "list", ...theirs);
+  for (const list of [
+    ["payouts", "list", ...account, "--status", "failed", "--starting-after", "pay_none"],
+    ["payouts", "list", ...account, "--starting-after", "pay_none"],
+    [
+      "payouts",
+      "list",
+      ...theirs,
+      "--status",
+      "failed",
+      "--starting-after",
+      (await payoutsOf("failed"))[0]!.id,
+    ],
+    ["deposits", "list", ...account, "--starting-after", "dep_none"],
+    ["deposits", "list", ...account, "--starting-after", (data as { id: string }[])[0]!.id],
+  ]) {
+    const refused = await cli.run(...list);
+    expect([list, refused.code, refused.out]).toEqual([list, 1, ""]);
+    expect(refused.err).toContain("--starting-after must be the next_cursor of an earlier page");
+  }
+});
+
 test("a statement has every posting of the period, and ends with the balances", async () => {
   const all = await cli.json("statements", "export", fileOf("all.csv"), ...account);
   const { balances } = must(

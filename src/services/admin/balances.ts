@@ -12,7 +12,7 @@ import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
-import { firstOf } from "../page-of-list.ts";
+import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {
@@ -125,6 +125,7 @@ export async function listDeposits(
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
+    if (after !== null && ofScope(scope, await reader.deposits.get(after)) === null) return refuseCursor();
     const found = await reader.deposits.list(scope, after, limit + 1);
     const { rows, more } = firstOf(found, limit, ({ id }) => id);
     const data = await Promise.all(
