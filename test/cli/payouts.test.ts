@@ -166,5 +166,7 @@ test("a statement has every posting of the period, and ends with the balances", 
   expect(lines[0]!.cause_id).toStartWith("wrt_");
   const wrong = await cli.run("statements", "export", fileOf("x"), ...account, "--from", to, "--to", from);
   expect(wrong.err).toContain("--to must be after from");
+  const none = await cli.run("statements", "export", fileOf("x"), ...account, "--asset", "usdc");
+  expect(none.err).toContain("--asset must be an asset that came in, such as EURC, USDC");
   expect(existsSync(fileOf("x"))).toBe(false);
 });

@@ -128,7 +128,8 @@ describe("a statement", () => {
       const { text } = await service.get(`${FILE}?format=jsonl&${query}`, { as: home.people.viewer.as });
       expect([query, text.split("\n").length - 1]).toEqual([query, count]);
     }
-    for (const wrong of ["format=csv&from=today", "format=csv&until=2026-13-01", "format=pdf"])
+    const days = ["from=today", "until=2026-13-01", "until=2026-02-30", "until=9999-12-31"];
+    for (const wrong of [...days.map((day) => `format=csv&${day}`), "format=pdf"])
       expect([wrong, (await browser.get(`${FILE}?${wrong}`)).status]).toEqual([wrong, 400]);
   });
 });

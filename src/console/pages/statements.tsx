@@ -1,7 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { PersonCaller } from "../../core/roles.ts";
-import { DAY_MS, MINUTE_MS } from "../../core/time.ts";
+import { DAY_MS, isoTime, MINUTE_MS, parseTime } from "../../core/time.ts";
 import {
   STATEMENT_FORMATS,
   type StatementFormat,
@@ -53,7 +53,6 @@ export const showStatements = async () =>
     ),
   }) as const;
 
-const DAY = /^\d{4}-\d\d-\d\d$/;
 const isFormat = (text: string): text is StatementFormat => STATEMENT_FORMATS.some((one) => one === text);
 
 /** How many files are written at once: in all, for one organisation and for one person; and how long one may take. */
@@ -117,8 +116,9 @@ function periodOf(search: URLSearchParams): Period | Refusal {
 
 /** Midnight in UTC, so many days after a day; undefined where it is no day. */
 function dayAfter(day: string, days: number): string | undefined {
-  const at = DAY.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
-  return Number.isNaN(at) ? undefined : new Date(at + days * DAY_MS).toISOString();
+  const at = parseTime(`${day}T00:00:00Z`);
+  const midnight = at === null ? null : isoTime(at + days * DAY_MS);
+  return midnight !== null && parseTime(midnight) !== null ? midnight : undefined;
 }
 
 async function* textOf(
