@@ -42,6 +42,8 @@ test("from a release to a payment that came back", async () => {
   const submitted = await cli.run("payouts", "submit", ...account);
   expect(submitted.out).toStartWith("2 submitted, sandbox.");
   expect((await cli.run("payouts", "submit", ...account)).out).toBe("Nothing is owed, sandbox.\n");
+  const typed = await cli.run("payouts", "submit", ...account, "--payee", "Acme", "--asset", "EURC");
+  expect(typed).toMatchObject({ code: 0, out: "Nothing is owed to Acme in EURC, sandbox.\n" });
   const [second, first] = await payoutsOf("submitted");
   expect([first?.amount, second?.amount]).toEqual(["1500000", "500000"]);
   for (const _ of ["once", "and again"]) {

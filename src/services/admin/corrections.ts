@@ -2,7 +2,7 @@ import { hashSecret } from "../../core/api-key.ts";
 import { type Correction, countedAmount, differenceOf, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
+import { AMOUNT_MAX, displayAmount, parseAmount } from "../../core/money.ts";
 import { approvalOfCorrection, isAboveThreshold } from "../../core/passkey.ts";
 import { type Balance, correct, NO_BALANCE } from "../../core/postings.ts";
 import type { PersonCaller } from "../../core/roles.ts";
@@ -84,7 +84,10 @@ function correctedAlready(
       `The correction ${newest.id} of this deposit waits for a second person. It is approved or withdrawn first.`,
     );
   return newest === null && deposit.amount === amountAfter
-    ? refuseField("amount", `is what the deposit brought as it was recorded: ${deposit.amount}`)
+    ? refuseField(
+        "amount",
+        `is what the deposit brought as it was recorded: ${displayAmount(deposit.amount, deposit.asset)}`,
+      )
     : null;
 }
 
@@ -95,7 +98,7 @@ function refuseDifference(found: Balance | null, correction: Correction): Refusa
   if (available + difference < 0n)
     return refuse(
       "insufficient_funds",
-      `${available} ${correction.asset} is available, and ${-difference} is to be taken back. What is held or paid cannot be.`,
+      `${displayAmount(available, correction.asset)} is available, and ${displayAmount(-difference, correction.asset)} is to be taken back. What is held or paid cannot be.`,
     );
   const room = AMOUNT_MAX - available - held - paid;
   return difference > room

@@ -54,7 +54,10 @@ describe("a correction", () => {
 
   test("never takes back what is held, nor brings more than a balance holds", async () => {
     must(await open(stage, stage.operator, { amount: "400" }));
-    await expectRefused(ctx, () => correct("399"), ["insufficient_funds", "600 USDC is available, and 601"]);
+    await expectRefused(ctx, () => correct("399"), [
+      "insufficient_funds",
+      "0.0006 USDC is available, and 0.000601 USDC is to be taken back.",
+    ]);
     must(await correct("400"));
     expect(await available()).toBe("0");
     await fund("5");
@@ -67,7 +70,7 @@ describe("a correction", () => {
   test("is refused where it says nothing new, nothing at all, or comes from another", async () => {
     await expectRefused(ctx, () => correct("1000"), [
       "validation_failed",
-      "amount: is what the deposit brought",
+      "amount: is what the deposit brought as it was recorded: 0.001 USDC",
     ]);
     await expectRefused(ctx, () => correct("-1"), [
       "validation_failed",
