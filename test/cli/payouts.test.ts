@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance, showBalances } from "../../src/services/admin/balances.ts";
@@ -84,6 +84,25 @@ test("an export is a new file of CSV, whatever a payee is called", async () => {
     "live",
   );
   expect([none.code, existsSync(fileOf("none.csv"))]).toEqual([1, false]);
+});
+
+test("an export has its name once it is whole: an interrupted one is not taken for all of it", async () => {
+  const names = () => readdirSync(ctx.folder).filter((name) => name.startsWith("whole.csv"));
+  const during: (readonly string[])[] = [];
+  const watching = createCommandLine(ctx, {
+    startProgress: () => ({ update: () => void during.push(names()), stop: async () => {} }),
+  });
+  const line = ["export", fileOf("whole.csv"), ...account];
+  for (const command of [
+    ["payouts", ...line, "--status", "failed"],
+    ["statements", ...line],
+  ]) {
+    expect(await watching.run(...command)).toMatchObject({ code: 0 });
+    expect(names()).toEqual(["whole.csv"]);
+    rmSync(fileOf("whole.csv"));
+  }
+  expect(during).toHaveLength(2);
+  for (const seen of during) expect(seen).toEqual([expect.stringMatching(/^whole\.csv\..+\.part$/)]);
 });
 
 test("a deposit is corrected, and a second run says the same", async () => {
