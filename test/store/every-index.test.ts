@@ -110,6 +110,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
   password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
   payees_owed: () => ctx.reader.payees.owed(live, 0, 10),
+  payees_owed_nothing: () => ctx.reader.payees.list(live, 0, 10),
   payouts_by_status: () => ctx.reader.payouts.list(live, "paid", null, 10),
   payouts_of_payee: sumsPayouts,
   planned_notices_due: () => ctx.reader.notices.planned(live, 0, 10),

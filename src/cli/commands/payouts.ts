@@ -96,8 +96,9 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
   runsOnLedger(submit, tools, {
     input: (flags: Flags) => ({ ...inScope(flags), ...given({ payee: flags.payee, asset: flags.asset }) }),
     verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
-    print: ({ data, has_more: hasMore }, { mode }) => {
-      if (data.length === 0) return `Nothing is owed, ${mode}.`;
+    print: ({ data, has_more: hasMore }, { mode, payee, asset = "USDC" }) => {
+      const whom = payee === undefined ? "" : ` to ${payee} in ${asset}`;
+      if (data.length === 0) return `Nothing is owed${whom}, ${mode}.`;
       const made = `${data.length} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.\n\n${rowsOf(data)}`;
       return hasMore ? `${made}\n\n  More is owed: run it again.` : made;
     },

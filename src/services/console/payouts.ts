@@ -1,10 +1,11 @@
-import { type Correction, countedAmount, movedBy } from "../../core/correction.ts";
+import { type Correction, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import { isAboveThreshold, type Priced } from "../../core/passkey.ts";
 import { type PayeeAccount, type Payout, totalsOf } from "../../core/payout.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Reader } from "../../store/reader.ts";
+import { countedIn } from "../admin/balances.ts";
 import { correctionNotFound } from "../admin/corrections.ts";
 import { type Asked, readBatch } from "../admin/payout-batch.ts";
 import type { Context } from "../context.ts";
@@ -73,8 +74,9 @@ export async function readCorrection(
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const correction = await reader.corrections.get(id);
-    return correction && isOf(caller, correction)
-      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, [movedBy(correction)]) }
+    const deposit = correction && (await reader.deposits.get(correction.depositId));
+    return deposit && isOf(caller, correction)
+      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, movedBy(correction, deposit)) }
       : correctionNotFound(id);
   });
 }
@@ -106,7 +108,7 @@ export async function readCountedDeposit(
   return ctx.store.read(async (reader) => {
     const deposit = await reader.deposits.get(id);
     if (!deposit || !isOf(caller, deposit)) return refuse("deposit_not_found", `There is no deposit ${id}.`);
-    return { deposit, counted: countedAmount(deposit, await reader.corrections.newestOf(id)) };
+    return { deposit, counted: await countedIn(reader, deposit) };
   });
 }
 
