@@ -162,7 +162,7 @@ export type NeedTable = {
   readonly deposit: Need<string | From<"correction">, Deposit | null>;
   readonly correction: Need<string, Correction | null>;
   /** The newest correction of the deposit that was not withdrawn. */
-  readonly depositCorrection: Need<From<"deposit"> | From<"depositReferenced">, Correction | null>;
+  readonly depositCorrection: Need<From<"deposit">, Correction | null>;
   /** What was paid to each of these payees, in their order; null where nothing was. */
   readonly payeeBalances: Need<readonly PayeeName[], readonly (PayeeBalance | null)[]>;
   readonly payout: Need<string, Payout | null>;

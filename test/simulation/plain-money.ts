@@ -103,7 +103,7 @@ export class PlainMoney {
     const known = this.deposits.find(
       (one) => reference !== null && one.asset === asset && one.reference === reference,
     );
-    if (known) return this.countsFor(known) === amount ? known : "deposit_reference_used";
+    if (known) return known.amount === amount ? known : "deposit_reference_used";
     const { available, held, paid } = this.balanceOf(asset);
     if (available + held + paid + amount > MAXIMUM) return "validation_failed";
     this.balances.set(asset, { available: available + amount, held, paid });

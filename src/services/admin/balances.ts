@@ -1,7 +1,7 @@
 import { countedAmount } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { AMOUNT_MAX, displayAmount, parseAmount } from "../../core/money.ts";
+import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { balanceResource } from "../../resources/balance.ts";
@@ -29,7 +29,7 @@ type DepositResource = ReturnType<typeof depositResource>;
 
 /**
  * Records money that came in: a deposit, and its posting to the balance of the mode. With a reference that was recorded already
- * the answer is that deposit, and nothing is posted; where it counts for another amount, `deposit_reference_used`. No live money
+ * the answer is that deposit, and nothing is posted; where its amount was another, `deposit_reference_used`. No live money
  * in a copy whose restore is not acknowledged: the original may have recorded it after the backup.
  */
 export async function fundBalance(
@@ -51,19 +51,9 @@ export async function fundBalance(
   const scope = { organisationId: input.organisation_id, mode: input.mode };
   return administer(ctx, authority, "admin", {
     scope,
-    needs: {
-      balance: asset,
-      depositReferenced: reference === null ? null : { asset, reference },
-      depositCorrection: { from: "depositReferenced" },
-    },
-    decide: (
-      { balance, depositReferenced, depositCorrection, instance, recordedAt },
-      now,
-    ): Audited<DepositResource> => {
-      if (depositReferenced)
-        return {
-          answer: sameDeposit(depositReferenced, countedAmount(depositReferenced, depositCorrection), amount),
-        };
+    needs: { balance: asset, depositReferenced: reference === null ? null : { asset, reference } },
+    decide: ({ balance, depositReferenced, instance, recordedAt }, now): Audited<DepositResource> => {
+      if (depositReferenced) return { answer: sameDeposit(depositReferenced, amount) };
       const standsStill = refuseUnacknowledged(instance, scope.mode);
       if (standsStill) return { answer: standsStill };
       const { available, held, paid } = balance ?? NO_BALANCE;
@@ -99,17 +89,13 @@ export async function fundBalance(
   });
 }
 
-/** The deposit of the reference, where it counts for the same amount: what was corrected is not said to have come in as it was. */
-function sameDeposit(recorded: Deposit, counted: bigint, amount: bigint): DepositResource | Refusal {
-  if (counted === amount) return depositResource(recorded);
-  const { id, asset } = recorded;
-  return refuse(
-    "deposit_reference_used",
-    counted === recorded.amount
-      ? `reference: the deposit ${id} of ${displayAmount(counted, asset)} has it; give this one another.`
-      : `reference: the deposit ${id} has it, which was corrected and counts for ${displayAmount(counted, asset)}; correct it again, or give this one another.`,
-  );
-}
+const sameDeposit = (recorded: Deposit, amount: bigint): DepositResource | Refusal =>
+  recorded.amount === amount
+    ? depositResource(recorded)
+    : refuse(
+        "deposit_reference_used",
+        `reference: the deposit ${recorded.id} of ${recorded.amount} ${recorded.asset} has it; give this one another.`,
+      );
 
 type ListedDeposit = DepositResource & {
   /** What it counts for, as it was corrected. */

@@ -85,20 +85,6 @@ describe("a correction", () => {
     await expectRefused(ctx, () => correct("1", other.admin), ["deposit_not_found", ""]);
   });
 
-  test("counts where the deposit comes again under its reference: it is not said to have come in as it was", async () => {
-    const again = (amount: string) => fundBalance(ctx, MACHINE, { ...scope(), amount, reference: "wire 1" });
-    deposit = must(await again("1000")).id;
-    must(await correct("0"));
-    await expectRefused(ctx, () => again("1000"), [
-      "deposit_reference_used",
-      `reference: the deposit ${deposit} has it, which was corrected and counts for 0.00 USDC; correct it again`,
-    ]);
-    must(await correct("900"));
-    expect(must(await again("900")).id).toBe(deposit);
-    await expectRefused(ctx, () => again("1000"), ["deposit_reference_used", "reference: "]);
-    expect(await available()).toBe("1900");
-  });
-
   test("waits after a restore, in live alone", async () => {
     const restored = createTestContext(SCRIPTED);
     const of = await createStage(restored);
