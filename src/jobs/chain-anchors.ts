@@ -5,7 +5,7 @@ import {
   type Sending,
   type Stepped,
   type Stopped,
-  stepTransaction,
+  stepTransactions,
 } from "../services/chain/wallet.ts";
 import type { Context } from "../services/context.ts";
 
@@ -67,14 +67,20 @@ export function chainAnchorsJob(ctx: Context, options: ChainAnchorsOptions): Cha
       if (away) return { outcome: "away", why: away.away };
       recheckAt = monotonicNow() + RECHECK_MS;
     }
-    const stepped = await stepTransaction(ctx, sending);
+    const stepped = await stepOnly(sending);
     if (stepped.outcome !== "idle") return stepped;
     beginAt ??= await firstBeginAt(sending);
     const begun = monotonicNow() < beginAt ? null : await beginAnchor(ctx, sending);
     if (begun === null) return stepped;
     if (begun.outcome !== "begun") return begun;
     beginAt = monotonicNow() + everyMs;
-    return stepTransaction(ctx, sending);
+    return stepOnly(sending);
+  }
+
+  /** One anchor at a time is under way. */
+  async function stepOnly(sending: Sending): Promise<Stepped> {
+    const { stepped } = await stepTransactions(ctx, sending);
+    return stepped[0] ?? { outcome: "idle" };
   }
 
   function note(stepped: Stepped): void {

@@ -3,7 +3,9 @@ import { transactionKey } from "../core/chain-transaction.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
+import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
+import { type PayoutTransaction, railStateKey } from "../core/rail.ts";
 import { ROLES, roleIsAtLeast } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
@@ -14,7 +16,7 @@ import type { Warrant } from "../core/warrant.ts";
 import { cosignatureKey } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import { type NeedName, type NeedTable, type NoticeReader, READERS_MAX } from "./needs.ts";
-import type { IdempotencyKey } from "./rows.ts";
+import { balanceRowKey, type IdempotencyKey, payeeRowKey } from "./rows.ts";
 import type { Scope } from "./scope.ts";
 import type { LoadedKind, LoadedRows, View } from "./view.ts";
 
@@ -221,6 +223,20 @@ export const LOOK_UPS: LookUps = {
   payeeBalance: (view, { organisationId, mode }, { asset, payee }) =>
     view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
   payout: (view, scope, id) => inScope(view.row("payout", id), scope),
+  newestPayout: (view, { organisationId, mode }, { asset, payee }) =>
+    rowOf(view, "payout", view.index("newestPayout", organisationId, mode, asset, payee)),
+  payoutTransaction: (view, scope, _, source) =>
+    inScope(
+      rowOf(view, "payoutTransaction", view.index("transactionOfPayout", (source as Payout).id)),
+      scope,
+    ),
+  payoutChainTransaction: (view, _, __, source) =>
+    view.row("chainTransaction", transactionKey(source as PayoutTransaction)),
+  payoutWait: (view, { organisationId, mode }, { asset, payee }) =>
+    view.row("payoutWait", payeeRowKey(organisationId, mode, asset, payee)),
+  sentInDay: (view, { organisationId, mode }, asset) =>
+    view.index("sentSince", organisationId, mode, asset, view.recordedAt - DAY_MS),
+  railState: (view, _, of) => view.row("railState", railStateKey(of)),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 
@@ -275,9 +291,3 @@ export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] }
 
 /** A trace entry's key: its warrant and its sequence. */
 const traceStepKey = (warrantId: string, sequence: number): string => `${warrantId} ${sequence}`;
-
-export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
-  `${organisationId} ${mode} ${asset}`;
-
-export const payeeRowKey = (organisationId: string, mode: string, asset: string, payee: string): string =>
-  `${balanceRowKey(organisationId, mode, asset)} ${payee}`;

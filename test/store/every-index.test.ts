@@ -85,7 +85,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   capsules_by_creation: () => ctx.reader.capsules.scopesWithOld(1, 10),
   capsules_by_stored_hash: givesUpContent,
   capsules_of_scope: () => needs({ oldestCapsules: 1 }),
-  chain_transactions_open: () => ctx.reader.chainTransactions.firstOpen({ chainId: 1, wallet: "0x1" }),
+  chain_transactions_open: () => ctx.reader.chainTransactions.open({ chainId: 1, wallet: "0x1" }, 1),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
   corrections_by_account: () => ctx.reader.corrections.list(live, null, 10),
   corrections_of_deposit: async () => {

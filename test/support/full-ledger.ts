@@ -6,7 +6,7 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import { addSourceKey, removeSourceKey } from "../../src/services/admin/source-keys.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { beginAnchor } from "../../src/services/chain/anchor.ts";
-import { stepTransaction } from "../../src/services/chain/wallet.ts";
+import { stepTransactions } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import type { Put } from "../../src/store/change.ts";
 import { createTestContext, type TestContext } from "./context.ts";
@@ -124,9 +124,9 @@ async function anchoredOnChain(ctx: TestContext): Promise<void> {
   const rules = { confirmations: 1, feeMax: 1_000n };
   const sending = { wallet: chain.wallet, rules, onTakenOut: () => {} };
   await beginAnchor(ctx, sending);
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
   chain.mine(1);
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
 }
 
 /** What a witness has signed of the log, and what this instance has signed of others. */

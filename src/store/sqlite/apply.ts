@@ -12,6 +12,7 @@ import type { Connection, Tables } from "./open.ts";
 import { payoutWrites } from "./payout-rows.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
+import { railRows, railWrites } from "./rail-rows.ts";
 import {
   auditEntryRowOf,
   checkRowOf,
@@ -44,6 +45,7 @@ const rowsOf = (tables: Tables) => ({
   ...capsuleRows(tables),
   ...witnessRows(tables),
   ...chainRows(tables),
+  ...railRows(tables),
   ...noticeRows(tables),
   ...messagingRows(tables),
   ...finalRows(tables),
@@ -55,6 +57,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
   const payouts = payoutWrites(moves, positions);
+  const rails = railWrites(moves, positions);
   const rows = prepareWrites(raw, rowsOf(tables));
 
   function write(put: Put, figures: Figures): void {
@@ -83,6 +86,12 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         break;
       case "payout":
         payouts.writePayout(put.before, put.row);
+        break;
+      case "payoutTransaction":
+        rails.writePayoutTransaction(put.before, put.row);
+        break;
+      case "payoutWait":
+        rails.writePayoutWait(put.row);
         break;
       case "check":
         moves.insertCheck(checkRowOf(put.row, positions));

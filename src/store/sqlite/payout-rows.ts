@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Correction } from "../../core/correction.ts";
-import type { Payout } from "../../core/payout.ts";
+import { type Payout, RAILS } from "../../core/payout.ts";
 import { NOTHING_PAID } from "../../core/postings.ts";
 import { finding, keyed, mapped, scopedKey } from "./find-by-key.ts";
 import { lazily } from "./lazily.ts";
@@ -8,8 +8,17 @@ import type { Names } from "./names.ts";
 import type { Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import type { PreparedWrite } from "./prepared-write.ts";
-import { accountOf, appendedOf, digestOf, given, ofAccount, type RowOf, withoutDigest } from "./rows.ts";
-import { RAIL_OF_MODE } from "./tables/ledger.ts";
+import { railMovesOf } from "./rail-rows.ts";
+import {
+  accountOf,
+  appendedOf,
+  digestOf,
+  given,
+  ofAccount,
+  type RowOf,
+  railNameOf,
+  withoutDigest,
+} from "./rows.ts";
 import * as tablesOfPayouts from "./tables/payouts.ts";
 
 /** Payees, payouts and corrections: their rows, and the statements that read and write them. */
@@ -36,17 +45,22 @@ const correctionRowOf = ({ depositId, ...correction }: Correction, positions: Po
 });
 
 /** @throws where its payee does not exist */
-export function payoutOf({ position: _, account, payee, rail: __, ...row }: PayoutRow, names: Names): Payout {
+export function payoutOf({ position: _, account, payee, rail, ...row }: PayoutRow, names: Names): Payout {
   const found = names.find("payee", BigInt(payee));
   if (!found) throw new Error(`the payee of the payout ${row.id} does not exist`);
-  return { ...row, ...ofAccount(BigInt(account), names), payee: found.payee, rail: "book" };
+  return {
+    ...row,
+    ...ofAccount(BigInt(account), names),
+    payee: found.payee,
+    rail: RAILS.find((one) => rail.endsWith(one)) ?? "book",
+  };
 }
 
 function payoutRowOf({ payee: name, ...payout }: Payout, positions: Positions) {
   const account = accountOf(payout, positions);
   const payee = positions.payee(account, name);
   if (payee === null) throw new Error(`nothing was paid to the payee of the payout ${payout.id}`);
-  return { ...payout, account, payee, rail: RAIL_OF_MODE[payout.mode] };
+  return { ...payout, account, payee, rail: railNameOf(payout) };
 }
 
 /** What is paid out and corrected, and what is owed to payees. */
@@ -69,6 +83,7 @@ export function payoutMovesOf(tables: Tables) {
           paidOut: sql`${payees.paidOut} + ${placeholder("paidOut")}`,
         })
         .where(eq(payees.position, placeholder("position"))),
+    ...railMovesOf(tables),
     insertPayout: () => tables.insert(payouts).values(appendedOf(payouts)),
     endPayout: () =>
       tables
