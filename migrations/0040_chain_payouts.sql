@@ -39,6 +39,7 @@ CREATE TABLE `rail_states` (
 	`wallet` text NOT NULL,
 	`token` text NOT NULL,
 	`accepted_nonce` integer,
+	`seen_nonce` integer,
 	`code` text,
 	`detail` text,
 	`since` integer,

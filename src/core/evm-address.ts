@@ -44,3 +44,10 @@ const TRANSFER = "0xa9059cbb";
 /** The data of the call by which a token pays an address. */
 export const transferData = (address: string, amount: bigint): string =>
   `${TRANSFER}${address.slice(2).toLowerCase().padStart(WORD_DIGITS, "0")}${amount.toString(16).padStart(WORD_DIGITS, "0")}`;
+
+/** The amount that such data pays. */
+export const amountIn = (data: string): bigint => BigInt(`0x${data.slice(-WORD_DIGITS)}`);
+
+/** The address that such data pays, in lower case. */
+export const addresseeIn = (data: string): string =>
+  `0x${data.slice(TRANSFER.length, TRANSFER.length + WORD_DIGITS).slice(-40)}`;

@@ -35,6 +35,8 @@ export type RailState = TokenOfWallet & {
   readonly asset: string;
   /** The next nonce of the wallet, as the operator last accepted it or the server first saw it; null before. */
   readonly acceptedNonce: number | null;
+  /** The next nonce that the chain showed when it had transactions that the ledger does not know; null where it had none. */
+  readonly seenNonce: number | null;
   readonly code: RailCode | null;
   readonly detail: string | null;
   /** Since when it is so, epoch milliseconds; null where nothing keeps it. */
@@ -150,7 +152,8 @@ const SENTENCES: { readonly [Code in WaitCode]: string } = {
   refused: "a node refuses a transaction",
   unknown_transactions:
     "the chain has transactions of this wallet that the ledger does not know: compare before you go on",
-  other_amount: "the token moved another amount than it was asked to: payouts of it have stopped",
+  other_amount:
+    "the chain did something else than was asked: payouts of the token have stopped until holdfast treasuries resume",
   no_treasury: "its treasury is not in the settings any more",
 };
 

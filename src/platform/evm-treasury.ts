@@ -7,17 +7,17 @@ import { createEvmWallet, type EvmWallet, MESSAGE_CHARACTERS_MAX } from "./evm-w
 
 /** A wallet that holds tokens and pays with them. It never throws for what a node says. */
 export type EvmTreasury = EvmWallet & {
-  /** What the wallet has at the newest block: of a token, and of the chain's coin for gas, each in the smallest unit. */
-  funds(token: string): Promise<Funds | Away>;
+  /** How much of the chain's coin, for gas, or of a token the wallet has at the newest block, in the smallest unit. */
+  balanceOf(what: "coin" | TokenAddress): Promise<{ readonly balance: bigint } | Away>;
   /** Plays a call of a token that answers true or nothing where it works. Null where it would work; else why not. */
-  refusalOf(call: ChainCall): Promise<{ readonly refused: string } | Away | null>;
+  refusalOf(call: ChainCall): Promise<{ readonly why: string } | Away | null>;
   /** The receipt of a transaction that is in a block; null where it is in none. */
   receipt(hash: string): Promise<TransactionReceipt | Away | null>;
 };
 
-export type Funds = { readonly coin: bigint; readonly token: bigint };
+type TokenAddress = `0x${string}`;
 
-type Hex = `0x${string}`;
+type Hex = TokenAddress;
 
 const ABI = [
   {
@@ -44,13 +44,15 @@ export function createEvmTreasury(
   const ask = <Answer>(question: (client: Client) => Promise<Answer>) => askChain(chainId, question);
   return {
     ...wallet,
-    funds: (token) =>
+    balanceOf: (what) =>
       ask(async (client) => ({
-        coin: await getBalance(client, { address: address as Hex, blockTag: "latest" }),
-        token: await readContract(client, {
-          ...{ address: token as Hex, abi: ABI, functionName: "balanceOf", args: [address as Hex] },
-          blockTag: "latest",
-        }),
+        balance:
+          what === "coin"
+            ? await getBalance(client, { address: address as Hex, blockTag: "latest" })
+            : await readContract(client, {
+                ...{ address: what, abi: ABI, functionName: "balanceOf", args: [address as Hex] },
+                blockTag: "latest",
+              }),
       })),
     refusalOf: ({ to, data }) =>
       ask(async (client) => {
@@ -60,9 +62,9 @@ export function createEvmTreasury(
             to: to as Hex,
             data: data as Hex,
           });
-          return said === "0x" || said === YES ? null : { refused: "it answers false" };
+          return said === "0x" || said === YES ? null : { why: "it answers false" };
         } catch (error) {
-          return { refused: revertIn(error) };
+          return { why: revertIn(error) };
         }
       }),
     receipt: (hash) =>
@@ -97,6 +99,7 @@ const REVERT = /revert|invalid opcode|VM Exception|out of gas|paused/i;
 /** What a node says of a call that a contract undid; throws every other error, such as a connection's. */
 function revertIn(error: unknown): string {
   const said = error instanceof BaseError && error.walk((cause) => cause instanceof RpcRequestError);
-  if (!(said instanceof RpcRequestError) || (said.code !== REVERTED && !REVERT.test(said.details))) throw error;
+  if (!(said instanceof RpcRequestError) || (said.code !== REVERTED && !REVERT.test(said.details)))
+    throw error;
   return said.details.slice(0, MESSAGE_CHARACTERS_MAX);
 }

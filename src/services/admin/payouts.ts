@@ -1,3 +1,4 @@
+import type { WalletTransaction } from "../../core/chain-transaction.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { isAboveThreshold } from "../../core/passkey.ts";
 import {
@@ -8,15 +9,11 @@ import {
   type Payout,
   type PayoutEnd,
   type PayoutStatus,
+  RAILS,
 } from "../../core/payout.ts";
-import {
-  endPayout as endLegs,
-  failPayout,
-  type Legs,
-  type PostingKind,
-  submitPayout as submitLegs,
-} from "../../core/postings.ts";
+import { endPayout as endLegs, failPayout, submitPayout as submitLegs } from "../../core/postings.ts";
 import { NO_PROGRESS, type Progress } from "../../core/progress.ts";
+import { type PayoutTransaction, type PayoutWait, railOf } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import {
   owedResource,
@@ -24,13 +21,15 @@ import {
   type PayoutResource,
   payoutResource,
 } from "../../resources/payout.ts";
-import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf } from "../page-of-list.ts";
+import { payoutPosting } from "../payout-posting.ts";
+import { releasePut } from "../rails/release.ts";
+import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 type ScopeInput = { readonly organisation_id: string; readonly mode: Mode };
@@ -45,10 +44,13 @@ export type SubmitInput = ScopeInput & {
   readonly payee?: string;
   /** What is owed to that payee; without it, `USDC`. */
   readonly asset?: string;
+  /** `book`: to be paid by your own means, also where a wallet could send it. */
+  readonly rail?: "book";
 };
 
 /**
- * Begins payouts: of all that is owed to a payee, or to each of the first thousand. Whoever is owed nothing gets no payout, so to
+ * Begins payouts: of all that is owed to a payee, or to each of the first thousand. What goes to an address on a treasury's chain
+ * is released instead, whatever the limits are: the answer shows it as owed, and the server sends it. Whoever is owed nothing gets no payout, so to
  * run it twice submits nothing twice. `has_more` says that more are owed something:
  * the payees after them, or those whose payout was refused, such as above the threshold. It is refused where all were.
  */
@@ -58,10 +60,11 @@ export async function submitPayouts(
   input: SubmitInput,
   progress: Progress = NO_PROGRESS,
 ): Promise<PayoutList | Refusal> {
-  const { asset = "USDC", payee } = input;
+  const { asset = "USDC", payee, rail } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseAsset("asset", asset) ??
+    (rail === undefined ? null : refuseUnlisted("rail", rail, RAILS.slice(0, 1))) ??
     (payee === undefined && input.asset !== undefined
       ? refuseField("asset", "goes together with payee; without both, all that is owed is submitted")
       : null);
@@ -80,7 +83,7 @@ export async function submitPayouts(
   const [now, hasMore] = [owed.slice(0, SUBMITTED_MAX), owed.length > SUBMITTED_MAX];
   for (let at = 0; at < now.length; at += AT_ONCE) {
     const submitted = await Promise.all(
-      now.slice(at, at + AT_ONCE).map((name) => submitOne(ctx, authority, scope, name)),
+      now.slice(at, at + AT_ONCE).map((name) => submitOne(ctx, authority, scope, name, rail)),
     );
     for (const answer of submitted) {
       if (isRefusal(answer)) left ??= answer;
@@ -100,18 +103,28 @@ function submitOne(
   authority: Authority,
   scope: Scope,
   { asset, payee }: PayeeName,
+  rail: SubmitInput["rail"],
 ): Promise<Submitted | Refusal> {
   const id = ctx.newId("payout");
   return administer(ctx, authority, "admin", {
     scope,
-    needs: { payeeBalance: { asset, payee } },
-    decide({ payeeBalance, organisation, instance, recordedAt }, now): Audited<Submitted> {
+    needs: {
+      payeeBalance: { asset, payee },
+      payoutWait: { asset, payee },
+      railState: { mode: scope.mode, asset },
+    },
+    decide(
+      { payeeBalance, payoutWait, railState, organisation, instance, recordedAt },
+      now,
+    ): Audited<Submitted> {
       const amount = payeeBalance?.payable ?? 0n;
       if (amount === 0n) return { answer: { payout: null } };
       const refused =
         refuseUnacknowledged(instance, scope.mode) ??
         refuseUnsigned(authority, organisation.passkeyThreshold, { amount, asset });
       if (refused) return { answer: refused };
+      if ((rail ?? railOf(payee, railState)) === "evm")
+        return released(authority, scope, { asset, payee, amount }, payoutWait, recordedAt);
       const { organisationId, mode } = scope;
       const payout: Payout = {
         ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
@@ -122,12 +135,48 @@ function submitOne(
         answer: { payout: after },
         put: [
           { kind: "payout", before: null, row: payout },
-          postingOf(payout, "payout_submitted", submitLegs(amount), recordedAt),
+          payoutPosting(payout, "payout_submitted", submitLegs(amount), recordedAt),
+          ...(payoutWait?.released == null ? [] : [unreleasedPut(payoutWait, recordedAt)]),
         ],
         entries: [{ action: "payout.submitted", subject: id, before: null, after }],
       };
     },
   });
+}
+
+/** What was released and is paid by other means is not sent too. */
+const unreleasedPut = (before: PayoutWait, since: number) =>
+  ({
+    kind: "payoutWait",
+    before,
+    row: { ...before, code: null, detail: null, until: null, released: null, since },
+  }) as const;
+
+/** What a wallet is to send: it does so by itself within its limits, and above them where the operator of the machine says so. */
+function released(
+  authority: Authority,
+  scope: Scope,
+  { amount, ...name }: PayeeName & { readonly amount: bigint },
+  before: PayoutWait | null,
+  recordedAt: number,
+): Audited<Submitted> {
+  if (authority.kind !== "machine") {
+    return {
+      answer: refuse(
+        "passkey_required",
+        `A wallet sends what is owed to ${name.payee} by itself, within its limits. Above them, or after a payout that failed, the operator of the machine releases it, with holdfast payouts submit.`,
+      ),
+    };
+  }
+  const balance = { payable: amount, submitted: 0n, paidOut: 0n };
+  const after = owedResource(scope, { ...name, balance }, "evm", {
+    ...{ code: "released", detail: null, until: null },
+  });
+  return {
+    answer: { payout: after },
+    put: [releasePut(scope, name, amount, before, recordedAt)],
+    entries: [{ action: "payout.released", subject: name.payee, before: null, after }],
+  };
 }
 
 /** Above the passkey threshold nobody pays out in a browser: the operator of the machine does. */
@@ -142,16 +191,6 @@ const refuseUnsigned = (
         `The payout of ${priced.amount} ${priced.asset} is above the passkey threshold ${threshold}. The operator of the machine submits it, with holdfast payouts submit.`,
       )
     : null;
-
-const postingOf = (
-  { organisationId, mode, asset, payee, id: causeId }: Payout,
-  kind: PostingKind,
-  legs: Legs,
-  recordedAt: number,
-): Put => ({
-  kind: "posting",
-  row: { organisationId, mode, asset, legs, kind, causeId, payee, recordedAt },
-});
 
 /** Records that a payout has reached its payee. With the same reference again, the answer is the payout as it is. */
 export function markPaid(
@@ -196,21 +235,30 @@ async function endOne(
   if (!found || !reaches(authority, found)) return payoutNotFound(id);
   return administer(ctx, authority, "admin", {
     scope: found,
-    needs: { payout: id },
-    decide({ payout, instance, recordedAt }, now): Audited<PayoutResource> {
+    needs: {
+      payout: id,
+      payoutTransaction: { from: "payout" },
+      payoutChainTransaction: { from: "payoutTransaction" },
+    },
+    decide(
+      { payout, payoutTransaction, payoutChainTransaction, instance, recordedAt },
+      now,
+    ): Audited<PayoutResource> {
       if (!payout) return { answer: payoutNotFound(id) };
       const after = endedPayout(payout, end, now);
       if (isRefusal(after)) return { answer: after };
       const answer = payoutResource(after);
       if (after === payout) return { answer };
-      const standsStill = refuseUnacknowledged(instance, payout.mode);
+      const standsStill =
+        refuseUnacknowledged(instance, payout.mode) ??
+        refuseUnderWay(payout, payoutTransaction, payoutChainTransaction);
       if (standsStill) return { answer: standsStill };
       const legs = end.status === "paid" ? endLegs(payout.amount) : failPayout(payout.amount, end.returned);
       return {
         answer,
         put: [
           { kind: "payout", before: payout, row: after },
-          postingOf(after, `payout_${end.status}`, legs, recordedAt),
+          payoutPosting(after, `payout_${end.status}`, legs, recordedAt),
         ],
         entries: [
           { action: `payout.${end.status}`, subject: id, before: payoutResource(payout), after: answer },
@@ -218,6 +266,21 @@ async function endOne(
       };
     },
   });
+}
+
+/** What a chain may still do, or has done and nobody has looked at, no person decides. */
+function refuseUnderWay(
+  { id }: Payout,
+  of: PayoutTransaction | null,
+  transaction: WalletTransaction | null,
+): Refusal | null {
+  if (of === null || transaction === null || of.judged) return null;
+  return refuse(
+    "illegal_transition",
+    transaction.state === "open"
+      ? `The transaction of the payout ${id} may still get into a block, so nobody ends it by hand. The server does when the chain has confirmed it.`
+      : `The transaction of the payout ${id} has ended, and the server is about to account for it.`,
+  );
 }
 
 const payoutNotFound = (id: string): Refusal => refuse("payout_not_found", `There is no payout ${id}.`);
@@ -252,11 +315,18 @@ export async function listPayouts(
       const at = after === null ? 0 : Number(/^[0-9]{1,15}$/.exec(after)?.[0] ?? Number.NaN);
       if (Number.isNaN(at)) return refuseField("starting_after", "must be the next_cursor of a page before");
       const { rows, more } = firstOf(await reader.payees.owed(scope, at, limit + 1), limit, placeOf);
-      return { object: "list", data: rows.map((row) => owedResource(scope, row)), ...more };
+      const data: PayoutResource[] = [];
+      for (const row of rows) {
+        const { rail, waiting } = await owedOn(reader, scope, row);
+        data.push(owedResource(scope, row, rail, waiting));
+      }
+      return { object: "list", data, ...more };
     }
     const payouts = await reader.payouts.list(scope, status, after, limit + 1);
     const { rows, more } = firstOf(payouts, limit, ({ id }) => id);
-    return { object: "list", data: rows.map(payoutResource), ...more };
+    const data: PayoutResource[] = [];
+    for (const row of rows) data.push(payoutResource(row, await payoutOn(reader, row)));
+    return { object: "list", data, ...more };
   });
 }
 

@@ -100,7 +100,17 @@ export const railRows = (tables: Tables) => ({
       .values(placeholdersOf(railStates))
       .onConflictDoUpdate({
         target: [railStates.mode, railStates.asset],
-        set: excludedOf(railStates, "chainId", "wallet", "token", "acceptedNonce", "code", "detail", "since"),
+        set: excludedOf(
+          railStates,
+          "chainId",
+          "wallet",
+          "token",
+          "acceptedNonce",
+          "seenNonce",
+          "code",
+          "detail",
+          "since",
+        ),
       }),
 });
 

@@ -38,8 +38,9 @@ export function createPayoutsReader(
 
 function createPayeesReader(tables: Tables): SqliteReader["payees"] {
   const { account, position, payee, payable, submitted, paidOut } = payees;
-  const listed = (scope: Scope, after: number, limit: number, only?: SQL) =>
+  const listed = (scope: Scope, after: number, limit: number, only?: SQL, asset?: string) =>
     accountsIn(tables, scope)
+      .filter((of) => asset === undefined || of.asset === asset)
       .flatMap((of) =>
         tables
           .select({ position, payee, payable, submitted, paidOut })
@@ -55,7 +56,7 @@ function createPayeesReader(tables: Tables): SqliteReader["payees"] {
       .map(({ position: at, payee: name, asset, ...balance }) => ({ at, payee: name, asset, balance }));
   return {
     list: (scope, after, limit) => listed(scope, after, limit),
-    owed: (scope, after, limit) => listed(scope, after, limit, gt(payable, 0n)),
+    owed: (scope, after, limit, asset) => listed(scope, after, limit, gt(payable, 0n), asset),
     totals: ({ organisationId, mode }) =>
       tables
         .select({ asset: accounts.asset, payable: accounts.payable, submitted: accounts.submitted })

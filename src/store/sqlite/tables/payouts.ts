@@ -173,6 +173,7 @@ export const railStates = sqliteTable(
     wallet: text("wallet").notNull(),
     token: text("token").notNull(),
     acceptedNonce: int("accepted_nonce"),
+    seenNonce: int("seen_nonce"),
     code: text("code", { enum: RAIL_CODES }),
     detail: text("detail"),
     since: int("since"),
