@@ -114,7 +114,6 @@ async function startLocked(
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
-  const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
       config,
@@ -123,15 +122,14 @@ async function startLocked(
       ...trust,
       baseUrl,
       warmChildren: 2,
-      listeners,
+      listeners: () => [{ address: config.host, port }],
       metrics,
       signInLog: createSignInLog(),
     },
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  // Needed where a later step of the start fails. Nobody waits for the child's end then.
-  opened.defer(() => void walCheckpoint.stop());
+  opened.defer(() => void walCheckpoint.stop()); // Where a later step of the start fails, nobody waits for the child's end.
   await recover(ctx, store);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
@@ -140,9 +138,7 @@ async function startLocked(
   const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
-    lastSeenAt: store.newestIdTime,
-    monotonicNow: steadyNow,
-    self: SELF,
+    ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
     witnesses: witnesses.figures,
     jobs: [

@@ -10,8 +10,7 @@ const ZERO = `0x${"0".repeat(40)}`;
 export type TokenOfWallet = { readonly chainId: number; readonly token: string; readonly wallet: string };
 
 /** Why a payee cannot be paid on a chain. */
-export const NO_ADDRESS = ["not_an_address", "other_chain", "wrong_checksum", "not_payable"] as const;
-export type NoAddress = (typeof NO_ADDRESS)[number];
+export type NoAddress = "not_an_address" | "other_chain" | "wrong_checksum" | "not_payable";
 
 /** A payee's address in lower case, or why it has none that the token can be sent to. */
 export function payeeAddress(

@@ -27,7 +27,7 @@ afterEach(() => paying.close());
 
 const scope = () => ({ organisation_id: paying.stage.organisationId, mode: paying.stage.mode });
 const resume = (nonce?: number) =>
-  resumeRail(paying.ctx, MACHINE, { mode: "sandbox", asset: "USDC", ...(nonce !== undefined && { nonce }) });
+  resumeRail(paying.ctx, { mode: "sandbox", asset: "USDC", ...(nonce !== undefined && { nonce }) });
 const underWay = (why: string) => ({ refused: "illegal_transition", message: expect.stringContaining(why) });
 const account = (payee: string) =>
   paying.ctx.reader.payees.list(paying.stage, 0, 1_000).find((one) => one.payee === payee)?.balance;

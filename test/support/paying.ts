@@ -19,11 +19,10 @@ export const CONFIRMATIONS = 3;
 export const STEP_MS = 5 * SECOND_MS;
 export const PAYOUT_MS = 10 * MINUTE_MS;
 export const TOKEN = `0x${"ab".repeat(20)}`;
-export const [ALICE, BOB, CAROL] = ["a1", "b2", "c3"].map((byte) => `0x${byte.repeat(20)}`) as [
-  string,
-  string,
-  string,
-];
+const addressOf = (byte: string) => `0x${byte.repeat(20)}`;
+export const ALICE = addressOf("a1");
+export const BOB = addressOf("b2");
+export const CAROL = addressOf("c3");
 
 export type Paying = {
   readonly ctx: TestContext;
@@ -49,7 +48,7 @@ export type Paying = {
 
 type Options = { readonly folder?: string; readonly chain?: ModelTreasury; readonly limits?: PayoutLimits };
 
-export const treasuryOf = (chain: ModelTreasury, limits: PayoutLimits): Treasury => ({
+const treasuryOf = (chain: ModelTreasury, limits: PayoutLimits): Treasury => ({
   ...{ mode: "sandbox", chainId: chainOfMode("sandbox", 84_532)!, token: TOKEN, asset: "USDC" },
   ...{ address: chain.wallet.address, limits },
 });

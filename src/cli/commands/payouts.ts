@@ -57,7 +57,7 @@ function addList(payouts: Command, tools: CommandLineTools): void {
     .command("list")
     .summary("list what is owed, or payouts of a status")
     .description(
-      "Lists what is owed to each payee, or the payouts of a status, newest first. What is owed is what was released and is in no payout. The rail says how it is paid: book, by your own means; evm, by the treasury on its chain. What is not paid yet says what it waits for.",
+      "Lists what is owed to each payee, or the payouts of a status, newest first. What is owed is what was released and is in no payout. The rail says how it is paid: `book`, by your own means; `evm`, by the treasury on its chain. What is not paid yet says what it waits for.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())

@@ -42,7 +42,7 @@ function addResume(treasuries: Command, tools: CommandLineTools): void {
     .command("resume")
     .summary("let payouts that have stopped go on")
     .description(
-      "Lets payouts of a token go on that have stopped until a person looked: where the chain has transactions of the wallet that the ledger does not know, or did something else than was asked. Compare first: record each payment that the ledger has forgotten with payouts submit --rail book and payouts mark-paid.",
+      "Lets payouts of a token go on that have stopped until a person looked: where the chain has transactions of the wallet that the ledger does not know, or did something else than was asked. Compare first: record each payment that the ledger has forgotten with payouts submit, where `--rail` is `book`, and payouts mark-paid.",
     )
     .addOption(modeOption())
     .option("--asset <asset>", "the asset that the token stands for (default: USDC)", "USDC")

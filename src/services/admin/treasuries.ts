@@ -57,7 +57,9 @@ export async function listTreasuries(
 
 /** Lets payouts of a token go on that have stopped until a person looked. */
 export async function resumeTreasury(ctx: Context, authority: Authority, input: ResumeInput) {
-  const state = await resumeRail(ctx, authority, input);
+  const refused = refuseAuthority(authority, "admin");
+  if (refused) return refused;
+  const state = await resumeRail(ctx, input);
   if (isRefusal(state)) return state;
   const { mode, asset, code, detail } = state;
   return {

@@ -2,7 +2,6 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { isStopped, type RailCode, type RailState } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { Treasury } from "../../core/treasury.ts";
-import { type Authority, refuseAuthority } from "../admin/authority.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger } from "../fields.ts";
 
@@ -90,11 +89,9 @@ export type ResumeInput = {
  */
 export async function resumeRail(
   ctx: Context,
-  authority: Authority,
   { mode, asset, nonce }: ResumeInput,
 ): Promise<RailState | Refusal> {
   const refused =
-    refuseAuthority(authority, "admin") ??
     refuseAsset("asset", asset) ??
     (nonce === undefined ? null : refuseInteger("nonce", nonce, 0, Number.MAX_SAFE_INTEGER));
   if (refused) return refused;

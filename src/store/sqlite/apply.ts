@@ -12,7 +12,7 @@ import type { Connection, Tables } from "./open.ts";
 import { payoutWrites } from "./payout-rows.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { railRows, railWrites } from "./rail-rows.ts";
+import { railRows } from "./rail-rows.ts";
 import {
   auditEntryRowOf,
   checkRowOf,
@@ -57,7 +57,6 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
   const payouts = payoutWrites(moves, positions);
-  const rails = railWrites(moves, positions);
   const rows = prepareWrites(raw, rowsOf(tables));
 
   function write(put: Put, figures: Figures): void {
@@ -82,16 +81,10 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         break;
       }
       case "correction":
-        payouts.writeCorrection(put.before, put.row);
-        break;
       case "payout":
-        payouts.writePayout(put.before, put.row);
-        break;
       case "payoutTransaction":
-        rails.writePayoutTransaction(put.before, put.row);
-        break;
       case "payoutWait":
-        rails.writePayoutWait(put.row);
+        payouts.write(put);
         break;
       case "check":
         moves.insertCheck(checkRowOf(put.row, positions));

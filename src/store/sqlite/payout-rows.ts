@@ -2,13 +2,14 @@ import { eq, sql } from "drizzle-orm";
 import type { Correction } from "../../core/correction.ts";
 import { type Payout, RAILS } from "../../core/payout.ts";
 import { NOTHING_PAID } from "../../core/postings.ts";
+import type { Put } from "../change.ts";
 import { finding, keyed, mapped, scopedKey } from "./find-by-key.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import type { PreparedWrite } from "./prepared-write.ts";
-import { railMovesOf } from "./rail-rows.ts";
+import { railMovesOf, railWrites } from "./rail-rows.ts";
 import {
   accountOf,
   appendedOf,
@@ -93,21 +94,39 @@ export function payoutMovesOf(tables: Tables) {
   };
 }
 
+type PayoutPut = Extract<
+  Put,
+  { readonly kind: "correction" | "payout" | "payoutTransaction" | "payoutWait" }
+>;
+
 /** Writes payouts, corrections and the accounts of payees. */
 export function payoutWrites(
   moves: Readonly<Record<keyof ReturnType<typeof payoutMovesOf>, PreparedWrite>>,
   positions: Positions,
 ) {
+  const { writePayoutTransaction, writePayoutWait } = railWrites(moves, positions);
+  function writeCorrection(before: Correction | null, correction: Correction): void {
+    const row = correctionRowOf(correction, positions);
+    if (before === null) positions.remember("correction", row.id, moves.insertCorrection(row));
+    else moves.decideCorrection({ ...row, position: positions.of("correction", row.id) });
+  }
+  function writePayout(before: Payout | null, payout: Payout): void {
+    const row = payoutRowOf(payout, positions);
+    if (before === null) positions.remember("payout", row.id, moves.insertPayout(row));
+    else moves.endPayout({ ...row, position: positions.of("payout", row.id) });
+  }
   return {
-    writeCorrection(before: Correction | null, correction: Correction): void {
-      const row = correctionRowOf(correction, positions);
-      if (before === null) positions.remember("correction", row.id, moves.insertCorrection(row));
-      else moves.decideCorrection({ ...row, position: positions.of("correction", row.id) });
-    },
-    writePayout(before: Payout | null, payout: Payout): void {
-      const row = payoutRowOf(payout, positions);
-      if (before === null) positions.remember("payout", row.id, moves.insertPayout(row));
-      else moves.endPayout({ ...row, position: positions.of("payout", row.id) });
+    write(put: PayoutPut): void {
+      switch (put.kind) {
+        case "correction":
+          return writeCorrection(put.before, put.row);
+        case "payout":
+          return writePayout(put.before, put.row);
+        case "payoutTransaction":
+          return writePayoutTransaction(put.before, put.row);
+        case "payoutWait":
+          return writePayoutWait(put.row);
+      }
     },
     /** A payee's account. The first payment makes it. */
     openPayee: (account: number, payee: string): number =>
