@@ -3,12 +3,14 @@ import { MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
 import type { PayoutLimits, Treasury } from "../../src/core/treasury.ts";
 import { chainOfMode } from "../../src/core/x402/chains.ts";
 import { type ChainPayoutsJob, chainPayoutsJob } from "../../src/jobs/chain-payouts.ts";
+import type { EvmTreasury } from "../../src/platform/evm-treasury.ts";
 import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import type { PayoutResource } from "../../src/resources/payout.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { listPayouts } from "../../src/services/admin/payouts.ts";
 import { auditTransactions } from "../../src/services/chain/audit.ts";
 import { keepRailStates } from "../../src/services/rails/states.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "./context.ts";
 import { createModelTreasury, type ModelTreasury } from "./model-treasury.ts";
 import { createStage, must, open, type Stage, settle, warrantIn } from "./stage.ts";
@@ -25,8 +27,8 @@ export const BOB = addressOf("b2");
 export const CAROL = addressOf("c3");
 
 export type Paying = {
-  readonly ctx: TestContext;
-  readonly stage: Stage;
+  ctx: TestContext;
+  stage: Stage;
   readonly chain: ModelTreasury;
   /** What the job has reported, in order. */
   readonly reported: string[];
@@ -35,6 +37,10 @@ export type Paying = {
   job: ChainPayoutsJob;
   /** As after a restart: the job knows nothing but the ledger. */
   restart(): void;
+  /** The same, and the ledger was closed and opened again. */
+  reopen(): Promise<void>;
+  /** What the job works with; a test may put something between. */
+  wrapped: { readonly store: Store; readonly wallet: EvmTreasury } | null;
   step(waitMs?: number): Promise<void>;
   /** Sends what is owed, and has it confirmed. */
   payOut(): Promise<void>;
@@ -68,11 +74,11 @@ export async function startPaying({
   let time = 1_000_000;
   const reported: string[] = [];
   const newJob = () =>
-    chainPayoutsJob(ctx, {
+    chainPayoutsJob(paying.wrapped ? { ...paying.ctx, store: paying.wrapped.store } : paying.ctx, {
       paying: () => ({
-        wallet: chain.wallet,
+        wallet: paying.wrapped?.wallet ?? chain.wallet,
         rules: { confirmations: CONFIRMATIONS, feeMax: paying.feeMax },
-        tokens: ctx.treasuries,
+        tokens: paying.ctx.treasuries,
         onTakenOut: ({ nonce }) => reported.push(`${nonce} was taken out`),
       }),
       everyMs: PAYOUT_MS,
@@ -82,9 +88,16 @@ export async function startPaying({
       onAlarm: (what) => reported.push(what),
     });
   const paying: Paying = {
-    ...{ ctx, stage, chain, reported, feeMax: 1_000n, job: undefined as never },
+    ...{ ctx, stage, chain, reported, feeMax: 1_000n, job: undefined as never, wrapped: null },
     restart() {
       paying.job = newJob();
+    },
+    async reopen() {
+      await paying.ctx.store.close();
+      paying.ctx = createTestContext(overrides, paying.ctx.folder);
+      paying.stage = { ...paying.stage, ctx: paying.ctx };
+      paying.wrapped = null;
+      paying.restart();
     },
     async step(waitMs = STEP_MS) {
       time += waitMs;
@@ -95,17 +108,17 @@ export async function startPaying({
       chain.mine(CONFIRMATIONS);
       await paying.step();
     },
-    async owe(payee, amount = "100", of = stage) {
+    async owe(payee, amount = "100", of = paying.stage) {
       const { id } = warrantIn(await open(of, of.operator, { payee, amount }));
       must(await settle(of, of.operator, id, "release"));
     },
-    list: async (status, { organisationId, mode } = stage) =>
-      must(await listPayouts(ctx, MACHINE, { organisation_id: organisationId, mode, status })).data,
-    waits: async (status = "owed", of = stage) =>
+    list: async (status, { organisationId, mode } = paying.stage) =>
+      must(await listPayouts(paying.ctx, MACHINE, { organisation_id: organisationId, mode, status })).data,
+    waits: async (status = "owed", of = paying.stage) =>
       (await paying.list(status, of)).map(({ payee, waits_for: wait }) => [payee, wait?.code]),
     async close() {
-      expect(await auditTransactions(ctx)).toEqual([]);
-      await ctx.close();
+      expect(await auditTransactions(paying.ctx)).toEqual([]);
+      await paying.ctx.close();
     },
   };
   paying.restart();
