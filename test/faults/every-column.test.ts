@@ -69,6 +69,11 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     `${accountsAt.get(account) ?? "none"}: `,
     `account ${account}:`,
   ],
+  payout_transactions: ({ nonce, wallet, payout }) => [
+    `${nonce} of ${wallet}`,
+    payoutsAt.get(payout) ?? "none",
+  ],
+  payout_waits: ({ payee }) => [`payee at position ${payee} `],
   payouts: ({ id }) => [id],
   policies: ({ id }) => [id],
   postings: ({ position, cause }) => [
@@ -80,6 +85,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     correctionsAt.get(cause) ?? "none",
   ],
   purchases: ({ id }) => [id],
+  rail_states: ({ asset, mode }) => [`token of ${asset}, ${mode}`],
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
   session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
@@ -110,6 +116,8 @@ const MAY_GO: Readonly<Record<string, string>> = {
   cosignatures: "nothing refers to it, and the witness has it",
   capsules: "kept for a time and within a quota, the oldest first to go",
   idempotency_keys: "kept for a time",
+  payout_waits: "the server finds it again with its next run",
+  rail_states: "the server writes it again with its next start",
   witnessed_logs: "nothing refers to it",
 };
 

@@ -66,7 +66,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "the nonce of an anchor",
     `${ANCHOR} nonce = 7 WHERE nonce = 0`,
-    /^transaction 0 of \S+ on \S+ belongs to no anchor/,
+    /^transaction 0 of \S+ on \S+ belongs to no anchor and no payout/,
   ],
   [
     "the checkpoint of an anchor",
@@ -91,7 +91,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "a deleted anchor",
     "DELETE FROM log_anchors WHERE nonce = 1",
-    /^transaction 1 of \S+ on \S+ belongs to no anchor$/,
+    /^transaction 1 of \S+ on \S+ belongs to no anchor and no payout$/,
   ],
   [
     "a deleted transaction",

@@ -54,7 +54,7 @@ export type Paying = {
 
 type Options = { readonly folder?: string; readonly chain?: ModelTreasury; readonly limits?: PayoutLimits };
 
-const treasuryOf = (chain: ModelTreasury, limits: PayoutLimits): Treasury => ({
+export const treasuryOf = (chain: ModelTreasury, limits: PayoutLimits): Treasury => ({
   ...{ mode: "sandbox", chainId: chainOfMode("sandbox", 84_532)!, token: TOKEN, asset: "USDC" },
   ...{ address: chain.wallet.address, limits },
 });
