@@ -235,7 +235,9 @@ function edit(table: string, column: string, row: Row, value: Row[string]): stri
 }
 
 const isPlace = (table: string, column: string): boolean =>
-  column === "position" || (table === "log_checkpoints" && column === "number");
+  column === "position" ||
+  `${table}.${column}` === "log_checkpoints.number" ||
+  `${table}.${column}` === "payout_waits.payee";
 
 function notNamed(table: string, ...rows: readonly Row[]): string | null {
   const messages = audited();
