@@ -26,15 +26,12 @@ export interface RailsReader {
     sentAfter(scope: Scope, asset: string, after: number): Promise<bigint>;
     /** The time up to which at least so much of that was sent, epoch milliseconds; null where it was less. */
     sentBy(scope: Scope, asset: string, after: number, amount: bigint): Promise<number | null>;
-    /** How many payouts are under way on chains, and how many payees wait for what, of each mode and asset. */
+    /** Of each token: how many payouts are under way, and of the first ten thousand payees that wait how many wait for what. */
     figures(): Promise<readonly RailFigure[]>;
   };
 }
 
-/** `waits`: null for payouts that are under way, else what payees that are owed something wait for. */
-export type RailFigure = {
-  readonly mode: Mode;
-  readonly asset: string;
-  readonly waits: string | null;
-  readonly count: number;
+export type RailFigure = Pick<RailState, "mode" | "asset" | "code"> & {
+  readonly underWay: number;
+  readonly waiting: Readonly<Record<string, number>>;
 };

@@ -317,7 +317,7 @@ describe.each(Object.keys(NAMES))("%s", (table) => {
     // The same row again under another key, as far as the unique indexes go.
     const keys = uniqueColumnsOf(table);
     const copy = columnsOf(table).map(({ name }) => (keys.has(name) ? anotherKey(row[name]!) : row[name]!));
-    const at = columnsOf(table).findIndex(({ name }) => name === "position" || name === "number");
+    const at = columnsOf(table).findIndex(({ name }) => isPlace(table, name) || name === "number");
     const place = at === -1 ? 1_000_000n : copy[at]!;
     put.run(place, ...copy);
     const added = audited().length === 0 ? "a row too many is not found" : null;

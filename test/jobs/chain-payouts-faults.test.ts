@@ -3,6 +3,7 @@ import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { resumeTreasury } from "../../src/services/admin/treasuries.ts";
+import type { Store } from "../../src/store/store.ts";
 import { ALICE, BOB, CAROL, CONFIRMATIONS, PAYOUT_MS, type Paying, startPaying } from "../support/paying.ts";
 import { markRestored } from "../support/restored.ts";
 import { must } from "../support/stage.ts";
@@ -56,6 +57,19 @@ function killAt(n: number, when: "before" | "after"): { readonly died: () => boo
   };
   paying.restart();
   return { died: () => hasDied };
+}
+
+/** A store that keeps so many commits, and loses all after them. */
+function losingCommits(of: Store, kept: number): Store {
+  let commits = 0;
+  const execute = async (command: never): Promise<unknown> => {
+    commits += 1;
+    if (commits > kept) throw new Error("killed");
+    return of.execute(command);
+  };
+  return new Proxy(of, {
+    get: (target, name) => (name === "execute" ? execute : Reflect.get(target, name)),
+  });
 }
 
 describe("a crash", () => {
@@ -227,18 +241,8 @@ describe("a reorganisation", () => {
     await paying.owe(ALICE);
     await paying.payOut();
     paying.chain.takeOut(CONFIRMATIONS);
-    const { execute } = paying.ctx.store;
-    let commits = 0;
-    const store = new Proxy(paying.ctx.store, {
-      get: (target, name) =>
-        name === "execute"
-          ? (command: never) => {
-              commits += 1;
-              // The first opens the transaction; the one that notes it is lost.
-              return commits > 1 ? Promise.reject(new Error("killed")) : execute(command);
-            }
-          : Reflect.get(target, name),
-    });
+    // The first commit opens the transaction; the one that notes it is lost.
+    const store = losingCommits(paying.ctx.store, 1);
     paying.wrapped = { store, wallet: paying.chain.wallet };
     paying.restart();
     await expect(paying.step(PAYOUT_MS)).rejects.toThrow("killed");

@@ -77,6 +77,7 @@ describe("raw SQL of a buggy caller", () => {
 
   /** A payout with its transaction of nonce 1, one without, and another transaction of nonce 2. */
   function addPayoutsOnChain(): void {
+    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32), NULL)");
     for (const nonce of ["1", "2"]) ledger.raw.run(sentToChain({ nonce }));
     for (const id of ["'pay_onchain'", "'pay_unsent'"]) ledger.raw.run(payout({ id, rail: "'live_evm'" }));
     ledger.raw.run(payoutTransaction({ nonce: "1" }, "pay_onchain"));
@@ -110,7 +111,6 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
     ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)");
     ledger.raw.run(sentToChain({}));
-    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32), NULL)");
     addPayoutsOnChain();
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);

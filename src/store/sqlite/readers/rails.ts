@@ -82,6 +82,8 @@ export function createRailsReader(connection: Connection, names: Names): SqliteR
   };
 }
 
+const COUNTED_MAX = 10_000;
+
 type Sums = "owing" | "sentAfter" | "sentBy" | "figures";
 
 function sumsIn(
@@ -104,17 +106,32 @@ function sumsIn(
     return (...of: [string, string, string, number, bigint]) => statement.get(...of)?.at ?? null;
   });
   const figures = lazily(() => {
-    const statement = raw.prepare<Omit<RailFigure, "count"> & { readonly count: bigint }, []>(
-      `SELECT mode, asset, NULL AS waits, count(*) AS count FROM payout_transactions
-         JOIN payouts ON payouts.position = payout JOIN accounts ON accounts.position = payout_transactions.account
-         JOIN scopes ON scopes.position = scope
-       WHERE status = 'submitted' GROUP BY mode, asset
-       UNION ALL
-       SELECT mode, asset, code, count(*) FROM payout_waits JOIN payees ON payees.position = payout_waits.payee
-         JOIN accounts ON accounts.position = payees.account JOIN scopes ON scopes.position = scope
-       WHERE code IS NOT NULL AND payees.payable > 0 GROUP BY mode, asset, code`,
+    const tokens = raw.prepare<Pick<RailFigure, "mode" | "asset" | "code"> & { readonly count: bigint }, []>(
+      `SELECT mode, asset, code, (SELECT count(*) FROM payout_transactions AS one WHERE one.chain_id = rail_states.chain_id
+         AND one.wallet = rail_states.wallet AND one.token = rail_states.token AND judged = 0) AS count
+       FROM rail_states ORDER BY mode, asset`,
     );
-    return () => statement.all().map(({ count, ...of }) => ({ ...of, count: Number(count) }));
+    const waits = raw.prepare<
+      { readonly mode: Mode; readonly asset: string; readonly code: string; readonly count: bigint },
+      []
+    >(
+      `SELECT mode, asset, code, count(*) AS count
+       FROM (SELECT payee, code FROM payout_waits WHERE code IS NOT NULL LIMIT ${COUNTED_MAX}) AS wait
+         JOIN payees ON payees.position = wait.payee JOIN accounts ON accounts.position = account
+         JOIN scopes ON scopes.position = scope
+       WHERE payees.payable > 0 GROUP BY mode, asset, code`,
+    );
+    return (): RailFigure[] => {
+      const counted = waits.all();
+      return tokens.all().map(({ count, ...token }) => ({
+        ...{ ...token, underWay: Number(count) },
+        waiting: Object.fromEntries(
+          counted
+            .filter(({ mode, asset }) => mode === token.mode && asset === token.asset)
+            .map(({ code, count: payees }) => [code, Number(payees)]),
+        ),
+      }));
+    };
   });
   return {
     owing,
@@ -123,6 +140,6 @@ function sumsIn(
       const at = sentBy(organisationId, mode, asset, after, amount);
       return at === null ? null : Number(at);
     },
-    figures,
+    figures: () => figures(),
   };
 }
