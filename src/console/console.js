@@ -11,7 +11,7 @@ async function send(path, body) {
   });
   const answer = await response.json();
   if (response.ok) return answer;
-  throw new Error(answer.error.message);
+  throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
 }
 
 function wordsFor(error) {
@@ -166,9 +166,20 @@ function decisionOf(form) {
   };
 }
 
-/** Signs a decision above the threshold with the person's passkey, and sends the form with the signature's token. */
+/** What a form asks a passkey to sign: the fields that it names, or a decision on a warrant. */
+function signedBy(form) {
+  const { signs } = form.dataset;
+  if (signs === undefined) return decisionOf(form);
+  return Object.fromEntries([...new FormData(form)].filter(([name]) => signs.split(" ").includes(name)));
+}
+
+/** Signs what is above the threshold with the person's passkey, and sends the form with the signature's token. */
 async function signDecision(form, button) {
-  const options = await send("/auth/passkey/challenge", decisionOf(form));
+  const options = await send(form.dataset.signed, signedBy(form)).catch((error) => {
+    // It is not any more what the page shows. Without a signature the form is refused, and shown as it is now.
+    if (error.code === "version_conflict") form.submit();
+    throw error;
+  });
   const publicKey = webauthn.parseRequestOptionsFromJSON(options);
   const credential = await navigator.credentials.get({ publicKey });
   const { token } = await send("/auth/passkey/assertion", { response: credential.toJSON() });

@@ -31,6 +31,12 @@ export const differenceOf = ({
   amountAfter,
 }: Pick<Correction, "amountBefore" | "amountAfter">): bigint => amountAfter - amountBefore;
 
+/** How much money a correction moves, whichever way. */
+export function movedBy(correction: Pick<Correction, "amountBefore" | "amountAfter" | "asset">) {
+  const difference = differenceOf(correction);
+  return { amount: difference < 0n ? -difference : difference, asset: correction.asset };
+}
+
 /**
  * What a deposit counts for.
  *

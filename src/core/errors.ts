@@ -66,7 +66,7 @@ export const ERRORS = {
     403,
     "A passkey is needed; nobody has one that counts, or none can be used at this address.",
   ],
-  passkey_required: [403, "Above the passkey threshold a settlement needs a fresh signature by a passkey."],
+  passkey_required: [403, "Above the passkey threshold money moves with a fresh signature by a passkey."],
   second_person_required: [
     403,
     "A dispute or a large correction is decided by a second person, not by the person who raised it.",

@@ -27,14 +27,16 @@ export type Passkey = {
 /** The user handle: the authenticator stores it with the key, and sends it back at a sign-in. */
 export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
 
-/** A person's signature over one decision on one version of a warrant. It is good for one use, within 120 s. */
+/** A person's signature over one decision. It is good for one use, within 120 s. */
 export type PasskeyApproval = {
   readonly tokenHash: string;
   readonly userId: string;
   readonly passkeyId: string;
-  readonly warrantId: string;
+  /** The id of the warrant or the correction; of payouts the digest of their batch. */
+  readonly subject: string;
+  /** The version of the warrant. What is decided only once has the version 1. */
   readonly version: number;
-  readonly decision: Decision;
+  readonly decision: SignedVerb | Decision;
   readonly releasedBps: number | null;
   /** The WebAuthn assertion as JSON: what was signed can be checked again. */
   readonly assertion: string;
@@ -84,29 +86,47 @@ export const counterRose = (before: number, after: number): boolean =>
 export const SETTLEMENTS = ["release", "partial_release", "refund"] as const satisfies readonly Decision[];
 export type Settlement = (typeof SETTLEMENTS)[number];
 
-/** One decision of one person on one version of a warrant; `releasedBps` with a partial release only. */
+/** What is decided with a passkey about anything else: a correction, and the batch of payouts of one submission. */
+export const SIGNED_VERBS = ["approve_correction", "submit_payouts"] as const;
+type SignedVerb = (typeof SIGNED_VERBS)[number];
+
+/** One decision of one person; `releasedBps` with a partial release only. */
 export type SignedDecision = Pick<
   PasskeyApproval,
-  "userId" | "warrantId" | "version" | "decision" | "releasedBps"
+  "userId" | "subject" | "version" | "decision" | "releasedBps"
 >;
 
-/** What is hashed into the challenge; kept with the assertion, so that what was signed can be checked again. */
-export const statementOf = (signed: SignedDecision, nonce: string) => ({
-  type: "holdfast.decision" as const,
-  user_id: signed.userId,
-  warrant_id: signed.warrantId,
-  version: signed.version,
-  decision: signed.decision,
-  released_bps: signed.releasedBps,
-  nonce,
+/** A person's approval of a correction that waits. */
+export const approvalOfCorrection = (userId: string, correctionId: string): SignedDecision => ({
+  ...{ userId, subject: correctionId, version: 1, decision: "approve_correction", releasedBps: null },
 });
+
+/** A person's submission of payouts. @param digest of their batch, which has the organisation and the mode in it */
+export const submissionOf = (userId: string, digest: string): SignedDecision => ({
+  ...{ userId, subject: digest, version: 1, decision: "submit_payouts", releasedBps: null },
+});
+
+/** What is hashed into the challenge; kept with the assertion, so that what was signed can be checked again. */
+export function statementOf({ userId, subject, decision, ...signed }: SignedDecision, nonce: string) {
+  switch (decision) {
+    case "approve_correction":
+      return { type: "holdfast.correction", user_id: userId, correction_id: subject, nonce } as const;
+    case "submit_payouts":
+      return { type: "holdfast.payouts", user_id: userId, batch: subject, nonce } as const;
+    default: {
+      const { version, releasedBps: released_bps } = signed;
+      const decided = { user_id: userId, warrant_id: subject, version, decision, released_bps };
+      return { type: "holdfast.decision", ...decided, nonce } as const;
+    }
+  }
+}
 export type Statement = ReturnType<typeof statementOf>;
 
 /** SHA-256 over the statement's canonical JSON, base64url: the WebAuthn challenge. */
 export const challengeOf = (statement: Statement): string =>
   Buffer.from(hashJson(statement), "hex").toString("base64url");
 
-type Priced = Pick<Warrant, "amount" | "asset">;
+export type Priced = Pick<Warrant, "amount" | "asset">;
 
 /** Whether the threshold asks for a passkey. It is in units of USDC, so an amount in any other asset counts as above it. */
 export const isAboveThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
@@ -151,7 +171,7 @@ export const refusePayAbove = (threshold: bigint | null, priced: Priced): Refusa
     : null;
 
 /**
- * What a person shows for a settlement: the approval that the sent token names, and the ids of the person's
+ * What a person shows for a decision: the approval that the sent token names, and the ids of the person's
  * passkeys that count for the threshold.
  */
 export type Approved = {
@@ -159,28 +179,41 @@ export type Approved = {
   readonly passkeyIds: readonly string[];
 };
 
-/** Why a person's decision lacks a passkey's signature; null where it has one or needs none. */
+/** What a refusal calls that which is decided, and how it is signed. */
+function wordsOf(decision: SignedDecision["decision"]): { readonly noun: string; readonly how: string } {
+  switch (decision) {
+    case "approve_correction":
+      return { noun: "correction", how: "Approve it in the console, with your passkey." };
+    case "submit_payouts":
+      return {
+        noun: "sum of these payouts",
+        how: "Submit them in the console, with your passkey; or the operator of the machine does it, with holdfast payouts submit.",
+      };
+    default:
+      return {
+        noun: "warrant",
+        how: "Sign this decision by POST /auth/passkey/challenge and /auth/passkey/assertion, and send the token as Service-Passkey.",
+      };
+  }
+}
+
+/** Why a person's decision on an amount above the threshold lacks a passkey's signature; null where it has one. */
 export function refuseUnsigned(
   threshold: bigint | null,
-  priced: Priced,
   decided: SignedDecision,
   { approval, passkeyIds }: Approved,
   now: number,
 ): Refusal | null {
-  if (decided.decision === "dispute" || !isAboveThreshold(threshold, priced)) return null;
+  const { noun, how } = wordsOf(decided.decision);
+  const above = `The ${noun} is above the passkey threshold ${threshold}`;
   if (passkeyIds.length === 0) {
     return refuse(
       "passkey_unavailable",
-      `The warrant is above the passkey threshold ${threshold}, and you have no passkey that counts for it. Register one at /account.`,
+      `${above}, and you have no passkey that counts for it. Register one at /account.`,
     );
   }
   const problem = problemOf(decided, approval, passkeyIds, now);
-  return problem === null
-    ? null
-    : refuse(
-        "passkey_required",
-        `The warrant is above the passkey threshold ${threshold}: ${problem}. Sign this decision by POST /auth/passkey/challenge and /auth/passkey/assertion, and send the token as Service-Passkey.`,
-      );
+  return problem === null ? null : refuse("passkey_required", `${above}: ${problem}. ${how}`);
 }
 
 function problemOf(
@@ -192,8 +225,9 @@ function problemOf(
   if (!approval || approval.userId !== decided.userId) return "it needs a fresh signature by your passkey";
   if (approval.usedAt !== null) return "this signature was used already";
   if (approval.expiresAt <= now) return "this signature has expired";
-  if (approval.warrantId !== decided.warrantId) return "this signature is for another warrant";
-  if (approval.version !== decided.version) return "this signature is for another version of the warrant";
+  const { noun } = wordsOf(decided.decision);
+  if (approval.subject !== decided.subject) return `this signature is for another ${noun}`;
+  if (approval.version !== decided.version) return `this signature is for another version of the ${noun}`;
   if (approval.decision !== decided.decision) return "this signature is for another decision";
   if (approval.releasedBps !== decided.releasedBps) return "this signature is for another share";
   return passkeyIds.includes(approval.passkeyId) ? null : "the passkey of this signature was removed";

@@ -1,3 +1,4 @@
+import { hashJson } from "./canonical.ts";
 import { type Refusal, refuse } from "./errors.ts";
 import type { PayeeBalance } from "./postings.ts";
 import type { Mode } from "./roles.ts";
@@ -7,6 +8,28 @@ export type PayeeName = { readonly asset: string; readonly payee: string };
 
 /** The account of a payee, and its place in a list. */
 export type PayeeAccount = PayeeName & { readonly at: number; readonly balance: PayeeBalance };
+
+/** What is owed to a payee, all of which its next payout pays. */
+export type OwedAmount = PayeeName & { readonly amount: bigint };
+
+/** How much payouts are together, of each asset. */
+export function totalsOf(
+  payouts: readonly Pick<OwedAmount, "asset" | "amount">[],
+): readonly { readonly asset: string; readonly amount: bigint }[] {
+  const totals = new Map<string, bigint>();
+  for (const { asset, amount } of payouts) totals.set(asset, (totals.get(asset) ?? 0n) + amount);
+  return [...totals].map(([asset, amount]) => ({ asset, amount }));
+}
+
+/** SHA-256 over the payouts of one submission, in their order, with the organisation and the mode. A passkey signs it. */
+export const batchDigest = (
+  { organisationId, mode }: Pick<Payout, "organisationId" | "mode">,
+  payouts: readonly OwedAmount[],
+): string =>
+  hashJson({
+    ...{ organisation_id: organisationId, mode },
+    payouts: payouts.map(({ payee, asset, amount }) => ({ payee, asset, amount: amount.toString() })),
+  });
 
 /**
  * Where a payout can be. `owed` is what a payee's account has in no payout yet, so it is no row of its own. A failed one stays

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { clauseForm } from "../core/clauses/form.ts";
 import { NOTHING_HIDDEN, PLAIN_TEXT_PATTERN } from "../core/hidden-characters.ts";
-import { ASSET_PATTERN, BPS_WHOLE } from "../core/money.ts";
+import { ASSET_PATTERN, BPS_WHOLE, PAYEE_PATTERN } from "../core/money.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 
 /**
@@ -91,6 +91,11 @@ export const assetInput = Type.Optional(
     description: "1 to 32 characters of A-Z a-z 0-9 . _ : -",
   }),
 );
+
+export const payeeInput = Type.String({
+  pattern: PAYEE_PATTERN,
+  description: `1 to 512 characters, ${NOTHING_HIDDEN}`,
+});
 
 /** For routes without a body. An empty object is accepted too. */
 export const noBody = Type.Union([Type.Undefined(), Type.Object({}, closed)], {

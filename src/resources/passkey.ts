@@ -4,7 +4,7 @@ import { ALGORITHMS, type Passkey, SETTLEMENTS, userHandleOf } from "../core/pas
 import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { User } from "../core/user.ts";
-import { closed, id, literals, password, plainText, releasedBps } from "./input.ts";
+import { assetInput, closed, id, literals, password, payeeInput, plainText, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 
 /**
@@ -195,6 +195,20 @@ export const decisionBody = Type.Object(
     version: Type.Integer({ minimum: 1, description: "the warrant's version, an integer from 1" }),
     decision: literals(SETTLEMENTS),
     released_bps: Type.Optional(releasedBps),
+  },
+  closed,
+);
+
+export const correctionApprovalBody = Type.Object({ correction_id: id }, closed);
+
+export const payoutsBody = Type.Object(
+  {
+    batch: Type.String({
+      pattern: "^[0-9a-f]{64}$",
+      description: "the digest of the payouts that are submitted, 64 hex digits",
+    }),
+    payee: Type.Optional(payeeInput),
+    asset: assetInput,
   },
   closed,
 );

@@ -15,8 +15,6 @@ import {
   time,
   type Wire,
 } from "../core/form.ts";
-import { NOTHING_HIDDEN } from "../core/hidden-characters.ts";
-import { PAYEE_PATTERN } from "../core/money.ts";
 import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { HOUR_MS, isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { WarrantThen } from "../core/trace.ts";
@@ -28,6 +26,7 @@ import {
   id,
   literals,
   pageLimit,
+  payeeInput,
   plainText,
   releasedBps,
   specInput,
@@ -136,10 +135,7 @@ export const openBody = Type.Object(
   {
     amount: amountInput,
     asset: assetInput,
-    payee: Type.String({
-      pattern: PAYEE_PATTERN,
-      description: `1 to 512 characters, ${NOTHING_HIDDEN}`,
-    }),
+    payee: payeeInput,
     deadline: plainText({ lengthMax: 64, description: "an ISO 8601 time with a zone" }),
     spec: specInput,
     agent_id: Type.Optional(id),

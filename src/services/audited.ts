@@ -17,7 +17,10 @@ export type Entry = {
 };
 
 /** The entries of one command. */
-export type Entries = readonly [Entry] | readonly [Entry, Entry] | readonly [Entry, Entry, Entry];
+export type Entries = readonly [Entry, ...Entry[]];
+
+/** How many entries a command has at most, unless it says otherwise. */
+const ENTRIES_MAX = 3;
 
 /** An answer without a change, or a change together with its audit entries. */
 export type Audited<Answer> =
@@ -36,8 +39,8 @@ export type Recording = Pick<Context, "store" | "newId">;
  * Adds audit entries to a change. Their ids are drawn here, before the command decides, since deciding must
  * be pure.
  */
-function recorder(ctx: Recording, actor: Administrator) {
-  const ids = [ctx.newId("auditEntry"), ctx.newId("auditEntry"), ctx.newId("auditEntry")];
+function recorder(ctx: Recording, actor: Administrator, entriesMax = ENTRIES_MAX) {
+  const ids = Array.from({ length: entriesMax }, () => ctx.newId("auditEntry"));
   return function withEntries<Answer>(
     organisationId: string,
     recordedAt: number,
@@ -47,7 +50,7 @@ function recorder(ctx: Recording, actor: Administrator) {
     const { answer, put, deleted = [], entries } = audited;
     const written = entries.map((entry, index): Put => {
       const id = ids[index];
-      if (id === undefined) throw new Error("a command has three entries in the audit log at most");
+      if (id === undefined) throw new Error(`the command has more than ${entriesMax} audit entries`);
       return { kind: "auditEntry", row: { ...entry, id, organisationId, actor, recordedAt } };
     });
     return { answer, change: { put: [...put, ...written], deleted } };
@@ -60,15 +63,17 @@ export function executeAudited<N extends Needs, Answer>(
   actor: Administrator,
   {
     scope,
+    entriesMax,
     needs,
     decide,
   }: {
     readonly scope: Scope;
+    readonly entriesMax?: number | undefined;
     readonly needs: N & Complete<N>;
     readonly decide: (snapshot: Snapshot<N>, now: number) => Audited<Answer>;
   },
 ): Promise<Answer | Refusal> {
-  const withEntries = recorder(ctx, actor);
+  const withEntries = recorder(ctx, actor, entriesMax);
   return ctx.store.execute<N, Answer>({
     scope,
     needs,

@@ -60,6 +60,10 @@ function rowsOf<Kind extends LoadedKind>(
   return rows.includes(undefined) ? undefined : rows.filter((row) => row != null);
 }
 
+/** The rows that are there, and null for each that is not; undefined while one of them is missing. */
+const allOf = <Row>(rows: readonly (Row | null | undefined)[]): readonly (Row | null)[] | undefined =>
+  rows.includes(undefined) ? undefined : (rows as readonly (Row | null)[]);
+
 /** Hides people who were removed: they can neither act nor be changed. */
 const present = (user: User | null | undefined): User | null | undefined =>
   user && user.removedAt !== null ? null : user;
@@ -220,8 +224,12 @@ export const LOOK_UPS: LookUps = {
   correction: (view, scope, id) => inScope(view.row("correction", id), scope),
   depositCorrection: (view, scope, _, source) =>
     inScope(rowOf(view, "correction", view.index("correctionOf", (source as Deposit).id)), scope),
-  payeeBalance: (view, { organisationId, mode }, { asset, payee }) =>
-    view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+  payeeBalances: (view, { organisationId, mode }, payees) =>
+    allOf(
+      payees.map(({ asset, payee }) =>
+        view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+      ),
+    ),
   payout: (view, scope, id) => inScope(view.row("payout", id), scope),
   newestPayout: (view, { organisationId, mode }, { asset, payee }) =>
     rowOf(view, "payout", view.index("newestPayout", organisationId, mode, asset, payee)),
@@ -232,11 +240,15 @@ export const LOOK_UPS: LookUps = {
     ),
   payoutChainTransaction: (view, _, __, source) =>
     view.row("chainTransaction", transactionKey(source as PayoutTransaction)),
-  payoutWait: (view, { organisationId, mode }, { asset, payee }) =>
-    view.row("payoutWait", payeeRowKey(organisationId, mode, asset, payee)),
+  payoutWaits: (view, { organisationId, mode }, payees) =>
+    allOf(
+      payees.map(({ asset, payee }) =>
+        view.row("payoutWait", payeeRowKey(organisationId, mode, asset, payee)),
+      ),
+    ),
   sentInDay: (view, { organisationId, mode }, asset) =>
     view.index("sentSince", organisationId, mode, asset, view.recordedAt - DAY_MS),
-  railState: (view, _, of) => view.row("railState", railStateKey(of)),
+  railStates: (view, _, tokens) => allOf(tokens.map((of) => view.row("railState", railStateKey(of)))),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 
@@ -286,6 +298,7 @@ export const LOOK_UPS: LookUps = {
  */
 export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = {
   openAuthorizations: 0n,
+  passkeys: [],
   sessionWindows: { at: 0, hourly: null, daily: null },
 };
 

@@ -142,7 +142,7 @@ export type NeedTable = {
   /** A passkey of any organisation, since its id is unique. */
   readonly passkey: Need<string, Passkey | null>;
   /** All passkeys of a person, in the order of their registration. */
-  readonly passkeys: Need<string, readonly Passkey[]>;
+  readonly passkeys: Need<string | null, readonly Passkey[]>;
   /** The approval, by the hash of its token. */
   readonly passkeyApproval: Need<string | null, PasskeyApproval | null>;
   /** A person's sign-ins that have not ended, in the order of their tokens' hashes. */
@@ -164,19 +164,20 @@ export type NeedTable = {
   readonly correction: Need<string, Correction | null>;
   /** The newest correction of the deposit that was not withdrawn. */
   readonly depositCorrection: Need<From<"deposit">, Correction | null>;
-  /** What was paid to a payee; null where nothing was. */
-  readonly payeeBalance: Need<PayeeName, PayeeBalance | null>;
+  /** What was paid to each of these payees, in their order; null where nothing was. */
+  readonly payeeBalances: Need<readonly PayeeName[], readonly (PayeeBalance | null)[]>;
   readonly payout: Need<string, Payout | null>;
   /** The newest payout to a payee. */
   readonly newestPayout: Need<PayeeName, Payout | null>;
   /** Which transaction pays the payout; null on the rail `book`. */
   readonly payoutTransaction: Need<From<"payout">, PayoutTransaction | null>;
   readonly payoutChainTransaction: Need<From<"payoutTransaction">, WalletTransaction | null>;
-  readonly payoutWait: Need<PayeeName, PayoutWait | null>;
+  /** What each of these payees waits for, in their order; null where the server has not looked at one. */
+  readonly payoutWaits: Need<readonly PayeeName[], readonly (PayoutWait | null)[]>;
   /** How much of an asset was sent on its chain in the last 24 hours without a person, without what has failed. */
   readonly sentInDay: Need<string, bigint>;
-  /** The token that stands for an asset of a mode. */
-  readonly railState: Need<Pick<RailState, "mode" | "asset">, RailState | null>;
+  /** The tokens that stand for these assets of modes, in their order; null where none does. */
+  readonly railStates: Need<readonly Pick<RailState, "mode" | "asset">[], readonly (RailState | null)[]>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 

@@ -1,6 +1,6 @@
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
-import type { PayeeAccount, Payout } from "../core/payout.ts";
+import type { PayeeAccount, PayeeName, Payout } from "../core/payout.ts";
 import type { Legs, PayeeBalance } from "../core/postings.ts";
 import type { Posting } from "./rows.ts";
 import type { Scope } from "./scope.ts";
@@ -17,6 +17,8 @@ export interface PayoutsReader {
     list(scope: Scope, after: number, limit: number): Promise<readonly PayeeAccount[]>;
     /** Those that something is owed to, of every asset or of one. */
     owed(scope: Scope, after: number, limit: number, asset?: string): Promise<readonly PayeeAccount[]>;
+    /** That payee alone; nobody where nothing is owed to it. */
+    owedTo(scope: Scope, name: PayeeName): Promise<readonly PayeeAccount[]>;
     /** What is owed, and what is in payouts under way, of each asset. */
     totals(
       scope: Scope,

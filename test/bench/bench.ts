@@ -13,6 +13,7 @@ import { measureOpens } from "./opens.ts";
 import { measurePages } from "./pages.ts";
 import { inWords, type Scale } from "./scale.ts";
 import { measureStart } from "./start.ts";
+import { measureStatements } from "./statements.ts";
 import { type Row, tableOf } from "./table.ts";
 import { measureWaits } from "./waits.ts";
 
@@ -23,6 +24,7 @@ const PARTS: Readonly<Record<string, (scale: Scale) => Promise<Row[]>>> = {
   lists: measureLists,
   pages: measurePages,
   waits: measureWaits,
+  statements: measureStatements,
 };
 
 const quick = process.argv.includes("--quick");

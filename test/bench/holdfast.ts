@@ -84,6 +84,18 @@ async function ended(child: Bun.Subprocess): Promise<void> {
   children.delete(child);
 }
 
+type Cost = { readonly seconds: number; readonly megabytes: number };
+
+/** How long a command of the operator takes, and how much memory. */
+export async function costOf(data: string, ...command: readonly string[]): Promise<Cost> {
+  const startedAt = performance.now();
+  const options = { env: settingsOf(data), stdout: "ignore", stderr: "inherit" } as const;
+  const child = Bun.spawn([BINARY, ...command, "--json"], options);
+  if ((await child.exited) !== 0) throw new Error(`holdfast ${command.join(" ")} failed`);
+  const megabytes = Math.round((child.resourceUsage()?.maxRSS ?? 0) / 1_048_576);
+  return { seconds: (performance.now() - startedAt) / 1_000, megabytes };
+}
+
 /** Runs a command on a data folder, and answers what it prints. Throws where it fails. */
 export function runCommand(data: string, ...command: readonly string[]) {
   const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], {

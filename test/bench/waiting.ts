@@ -2,9 +2,13 @@ import { readFileSync } from "node:fs";
 import { DAY_MS, type Target } from "./load.ts";
 import { post } from "./open-many.ts";
 import { opening } from "./opening.ts";
+import { inWords } from "./scale.ts";
 import { quantile } from "./statistics.ts";
+import { atMost, type Row } from "./table.ts";
 
-const LONG_MS = 50;
+const WAIT_MS_MAX = 50;
+/** How long a client sends before it is measured. */
+export const WARM_MS = 5_000;
 
 /** How long a client waited for its answers. */
 export type Waited = {
@@ -14,6 +18,15 @@ export type Waited = {
   /** Requests that waited for more than 50 ms. */
   readonly over: number;
 };
+
+export const slowest = (during: string, { slowestMs, p999Ms, over, requests }: Waited): Row =>
+  atMost(
+    `slowest request ${during}`,
+    slowestMs,
+    { required: WAIT_MS_MAX },
+    " ms",
+    `p99.9 ${p999Ms.toFixed(1)} ms, ${over} of ${inWords(requests)} over ${WAIT_MS_MAX} ms`,
+  );
 
 export type WaitingClient = AsyncDisposable & {
   /** How long the client waited while the work ran. */
@@ -63,7 +76,7 @@ export function startWaiting(target: Target, idsFile: string): WaitingClient {
         requests: waited.length,
         slowestMs: waited.reduce((most, time) => Math.max(most, time), 0),
         p999Ms: quantile(waited, 0.999),
-        over: waited.filter((time) => time > LONG_MS).length,
+        over: waited.filter((time) => time > WAIT_MS_MAX).length,
       };
     },
     async [Symbol.asyncDispose]() {

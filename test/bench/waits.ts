@@ -2,14 +2,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { AUDIT_ARGUMENT } from "../../src/app/children.ts";
 import { type Filled, filledFolder } from "./filled.ts";
-import { BINARY, ledgerFileOf, type Running, settingsOf, startServer } from "./holdfast.ts";
+import { costOf, ledgerFileOf, type Running, startServer } from "./holdfast.ts";
 import { loadBeside, type Target } from "./load.ts";
 import { openMany } from "./open-many.ts";
 import { inWords, type Scale, say } from "./scale.ts";
 import { atMost, noted, type Row, under } from "./table.ts";
-import { startWaiting, type Waited } from "./waiting.ts";
+import { slowest, startWaiting, WARM_MS } from "./waiting.ts";
 
-const WAIT_MS_MAX = 50;
 const AUDIT_SECONDS_MAX = 60;
 /** Of a million warrants as of ten million: it reads in slices. */
 const AUDIT_MB_MAX = 768;
@@ -17,7 +16,6 @@ const LOG_MB_MAX = 256;
 const MILLION = 1_000_000;
 const MB = 1_048_576;
 
-const WARM_MS = 5_000;
 const QUIET_MS = 10_000;
 const OVERDUE = 5_000;
 const OVERDUE_AHEAD_MS = 20_000;
@@ -41,15 +39,6 @@ export async function measureWaits(scale: Scale): Promise<Row[]> {
   ];
   return under(`With ${inWords(scale.warrantsLarge)} warrants`, rows);
 }
-
-const slowest = (during: string, { slowestMs, p999Ms, over, requests }: Waited): Row =>
-  atMost(
-    `slowest request ${during}`,
-    slowestMs,
-    { required: WAIT_MS_MAX },
-    " ms",
-    `p99.9 ${p999Ms.toFixed(1)} ms, ${over} of ${inWords(requests)} over ${WAIT_MS_MAX} ms`,
-  );
 
 const targetOf = (server: Running, { facts }: Filled): Target => ({ url: server.url, secret: facts.secret });
 
@@ -96,26 +85,14 @@ async function duringBackup(filled: Filled, { folder }: Scale): Promise<Row[]> {
   await Bun.sleep(WARM_MS);
   let seconds = 0;
   const waited = await client.during(async () => {
-    ({ seconds } = await costOf(filled, "backup", join(folder, "bench.backup")));
+    ({ seconds } = await costOf(filled.data, "backup", join(folder, "bench.backup")));
   });
   return [slowest(`during a backup of ${seconds.toFixed(0)} s`, waited)];
 }
 
-type Cost = { readonly seconds: number; readonly megabytes: number };
-
-/** How long a command of the operator takes, and how much memory. */
-async function costOf({ data }: Filled, ...command: readonly string[]): Promise<Cost> {
-  const startedAt = performance.now();
-  const options = { env: settingsOf(data), stdout: "ignore", stderr: "inherit" } as const;
-  const child = Bun.spawn([BINARY, ...command, "--json"], options);
-  if ((await child.exited) !== 0) throw new Error(`holdfast ${command.join(" ")} failed`);
-  const megabytes = Math.round((child.resourceUsage()?.maxRSS ?? 0) / MB);
-  return { seconds: (performance.now() - startedAt) / 1_000, megabytes };
-}
-
 async function auditAlone(filled: Filled): Promise<Row[]> {
   say("waits: holdfast audit");
-  const { seconds, megabytes } = await costOf(filled, "audit");
+  const { seconds, megabytes } = await costOf(filled.data, "audit");
   return [
     perMillionEntries(filled, "holdfast audit", seconds),
     atMost("its memory", megabytes, { required: AUDIT_MB_MAX }, " MB"),

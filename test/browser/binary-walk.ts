@@ -720,9 +720,22 @@ async function thingsAreMade() {
     deliveries: { delivered: hook.deliveries[0].id },
     purchases: { unknown: bought },
     people: { lowest: (await made("users", "create", ...ofOrganisation, ...person)).id },
+    money: await moneyGoesOut(),
   };
   await client.post("/auth/session", { email: "target@example.com", password: PASSWORD });
   for (const [at, role] of ROLES.entries()) await linksAChat(await signsIn(role), ADAS_CHAT + 1 + at);
+}
+
+/** Part of what is owed is submitted, and a deposit is corrected by more than the threshold. */
+async function moneyGoesOut(): Promise<Things["money"]> {
+  const { data } = await holdfast.json("payouts", "submit", ...account(), "--payee", "Contoso");
+  const deposited = async (amount: string, reference: string): Promise<string> =>
+    (await holdfast.json("balances", "fund", ...account(), "--amount", amount, "--reference", reference)).id;
+  const wrong = await deposited("9000000", "typed wrongly");
+  const correction = await holdfast.json("balances", "correct", wrong, "--amount", "0", "--reason", "typo");
+  expect([data.length, correction.status]).toEqual([1, "proposed"]);
+  const deposit = await deposited("1000000", "typed rightly");
+  return { payout: data[0].id, deposit, correction: correction.id, payee: "Seller" };
 }
 
 async function linksAChat(as: Credentials, chatId: number): Promise<void> {

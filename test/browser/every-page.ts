@@ -12,6 +12,7 @@ import { walkConsole } from "../support/console-walk.ts";
 import { liveIn } from "../support/lived-in.ts";
 import { openMarket } from "../support/market.ts";
 import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
+import { setThreshold } from "../support/passkeys.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { SCRIPTED, signedIn } from "../support/stage.ts";
@@ -63,12 +64,23 @@ async function livedIn({ id: organisationId, people }: TestOrganisation): Promis
   );
 }
 
-/** One address of each page, and how its pictures are called. */
+/** One address of each page, of those of money in each of their states, and how its pictures are called. */
 async function addressesOf(home: TestOrganisation): Promise<ReadonlyMap<string, string>> {
   const browser = openConsole(service, home.people.owner.as);
   const { walked } = await walkConsole({ searches: [], ask: (path) => browser.get(path) });
   const shown = walked.filter(({ hasPerson, status }) => hasPerson && status === 200);
-  return new Map(shown.toReversed().map(({ route, path }) => [route, path]));
+  return new Map(
+    shown.toReversed().map(({ route, path }) => [route.startsWith(MONEY) ? stateOf(path) : route, path]),
+  );
+}
+
+const MONEY = "/console/money/";
+
+/** The address of a page without ids, names and places in a list. */
+function stateOf(path: string): string {
+  const { pathname, searchParams } = new URL(path, base);
+  const of = ["status", "as"].map((name) => searchParams.get(name)).filter((value) => value !== null);
+  return [pathname, searchParams.has("payee") ? "one" : "", ...of].filter((part) => part !== "").join("-");
 }
 
 async function lookAt(page: Page, addresses: ReadonlyMap<string, string>, kind: string): Promise<void> {
@@ -82,6 +94,8 @@ test(
   async () => {
     const home = await service.organisation();
     await livedIn(home);
+    // Above it a person signs.
+    await setThreshold(service, home, "1");
     const page = await signIn(home.people.owner.email);
     await lookAt(page, await addressesOf(home), "full");
     await page.context().close();

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { PasskeyApproval } from "../../src/core/passkey.ts";
 import {
+  approvalOfCorrection,
   challengeOf,
   counterRose,
   countsForThreshold,
@@ -11,6 +12,7 @@ import {
   relyingPartyOf,
   type SignedDecision,
   statementOf,
+  submissionOf,
 } from "../../src/core/passkey.ts";
 
 /** The rules of passkeys (docs/people, "Passkeys" and "The threshold"). */
@@ -89,7 +91,7 @@ test("an amount in USDC is above where it is more than the threshold; any other 
 describe("a signature", () => {
   const decided: SignedDecision = {
     userId: "usr_1",
-    warrantId: "wrt_1",
+    subject: "wrt_1",
     version: 2,
     decision: "partial_release",
     releasedBps: 5_000,
@@ -103,13 +105,12 @@ describe("a signature", () => {
     expiresAt: 100,
     usedAt: null,
   };
-  const above = { amount: 101n, asset: "USDC" };
   const refused = (
     changed: Partial<PasskeyApproval> | null,
     { passkeyIds = ["passkey"], now = 99 }: { readonly passkeyIds?: string[]; readonly now?: number } = {},
   ) => {
     const shown = { approval: changed && { ...approval, ...changed }, passkeyIds };
-    return refuseUnsigned(100n, above, decided, shown, now);
+    return refuseUnsigned(100n, decided, shown, now);
   };
 
   test("of this person, over this decision, fresh and unused, is enough", () => {
@@ -122,7 +123,7 @@ describe("a signature", () => {
       [{ userId: "usr_2" }, "fresh signature"],
       [{ usedAt: 0 }, "was used already"],
       [{ expiresAt: 99 }, "has expired"],
-      [{ warrantId: "wrt_2" }, "another warrant"],
+      [{ subject: "wrt_2" }, "another warrant"],
       [{ version: 1 }, "another version"],
       [{ version: 3 }, "another version"],
       [{ decision: "release" }, "another decision"],
@@ -145,14 +146,6 @@ describe("a signature", () => {
     }
   });
 
-  test("is not needed for a dispute, nor at the threshold, nor without a threshold", () => {
-    const shown = { approval: null, passkeyIds: [] };
-    const dispute = { ...decided, decision: "dispute" } as const;
-    expect(refuseUnsigned(100n, above, dispute, shown, 0)).toBeNull();
-    expect(refuseUnsigned(101n, above, decided, shown, 0)).toBeNull();
-    expect(refuseUnsigned(null, above, decided, shown, 0)).toBeNull();
-  });
-
   test("is over a challenge that no other decision has", () => {
     const statement = statementOf(decided, "nonce");
     // Computed without this code: printf '{"decision":…,"version":2,"warrant_id":"wrt_1"}' | sha256sum, as base64url.
@@ -160,11 +153,18 @@ describe("a signature", () => {
     const others = [
       statementOf(decided, "other"),
       statementOf({ ...decided, userId: "usr_2" }, "nonce"),
-      statementOf({ ...decided, warrantId: "wrt_2" }, "nonce"),
+      statementOf({ ...decided, subject: "wrt_2" }, "nonce"),
       statementOf({ ...decided, version: 3 }, "nonce"),
       statementOf({ ...decided, decision: "release" }, "nonce"),
       statementOf({ ...decided, releasedBps: 4_999 }, "nonce"),
+      statementOf(approvalOfCorrection("usr_1", "wrt_1"), "nonce"),
+      statementOf(approvalOfCorrection("usr_2", "wrt_1"), "nonce"),
+      statementOf(approvalOfCorrection("usr_1", "cor_1"), "nonce"),
+      statementOf(submissionOf("usr_1", "wrt_1"), "nonce"),
+      statementOf(submissionOf("usr_2", "wrt_1"), "nonce"),
+      statementOf(submissionOf("usr_1", "00"), "nonce"),
+      statementOf(submissionOf("usr_1", "00"), "other"),
     ];
-    expect(new Set([statement, ...others].map(challengeOf)).size).toBe(7);
+    expect(new Set([statement, ...others].map(challengeOf)).size).toBe(1 + others.length);
   });
 });

@@ -209,6 +209,13 @@ function checkPurchases(database: Database, market: Market, answered: number): R
   return ends;
 }
 
+/** The chain may have said meanwhile whether a seller was paid. */
+export const learnRest = (url: string, knowledge: Knowledge): Promise<void> =>
+  forAll(
+    [...knowledge.warrants.values()].filter((warrant) => !warrant.mayMove && !isFinal(warrant)),
+    async (warrant) => knowledge.learn(await readWarrant(url, warrant)),
+  );
+
 /** The balances follow from the answers. */
 export async function checkBalances(
   program: Program,
@@ -223,11 +230,7 @@ export async function checkBalances(
     await until(
       `the ${mode} balance follows from the warrants`,
       async () => {
-        // The chain may have said meanwhile whether a seller was paid.
-        await forAll(
-          [...knowledge.warrants.values()].filter((warrant) => !warrant.mayMove && !isFinal(warrant)),
-          async (warrant) => knowledge.learn(await readWarrant(url, warrant)),
-        );
+        await learnRest(url, knowledge);
         const { available, held, paid } = knowledge.balance(mode);
         shown = (await program.command("balances", "show", ...own)).balances;
         expected = [{ asset: "USDC", available: `${available}`, held: `${held}`, paid: `${paid}` }];

@@ -3,7 +3,8 @@
  * purchases among it, starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and
  * checks that nothing acknowledged was lost or changed, that nothing happened or was paid twice, and that nothing is stuck. In
  * some rounds the server's clock jumps before it is killed. The server's own job extends the log all the time, so that it is
- * killed in the middle of that too; a monitor keeps every checkpoint that it sees, and a second instance, which is killed as well,
+ * killed in the middle of that too. An admin records deposits, corrections and payouts meanwhile, by commands that are killed as
+ * well and by the console, and does again what was not answered; a monitor keeps every checkpoint that it sees, and a second instance, which is killed as well,
  * signs them as a witness. The log is anchored on a made-up chain that answers late. In some rounds the ledger is audited meanwhile.
  * Prints a line a round and a tally. A failure prints its seed and round, and keeps the folder.
  *
@@ -24,13 +25,16 @@ import {
   checkLedger,
   checkReplays,
   checkWarrants,
+  learnRest,
   untilGone,
 } from "./checks.ts";
 import { type Clock, createClock } from "./clock.ts";
+import { createDesk, DESK_TALLY, type Desk } from "./desk.ts";
 import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
 import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
 import { createMonitor, leftOver, type Monitor } from "./log.ts";
 import { startMarket } from "./market.ts";
+import { checkMoney, checkOwed } from "./money-checks.ts";
 import { startReceiver, startSeller } from "./outside.ts";
 import { createParties, FUNDS, type Parties, signIn, signInAgain } from "./parties.ts";
 import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
@@ -81,7 +85,8 @@ const tally: Record<string, number> = Object.fromEntries(
     ...["checkpoints seen", "of them signed by the witness", "of them on the chain", "anchors confirmed"],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
     ...["kills of the witness", "audits under load"],
-    ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
+    ...[...DESK_TALLY, "payouts that no answer named"],
+    ...["events", "deliveries received", "events received more than once"],
   ].map((name) => [name, 0]),
 );
 const count = (name: string, by = 1): void => {
@@ -95,6 +100,7 @@ type Stage = {
   readonly program: Program;
   readonly parties: Parties;
   readonly knowledge: Knowledge;
+  readonly desk: Desk;
   readonly monitor: Monitor;
   readonly chain: Chain;
   /** Where the witness is asked. */
@@ -176,13 +182,14 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
     sandbox: await signIn(server.url, "sandbox"),
   };
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
+  const parties = { ...made, people };
   return {
-    ...{ folder, program, knowledge, server },
+    ...{ folder, program, knowledge, parties, server },
+    desk: createDesk(program, parties, knowledge, random, count),
     witnessUrl: witness.url,
     monitor: createMonitor(folder),
     chain: itsChain,
     clock: itsClock,
-    parties: { ...made, people },
     earlier: [],
   };
 }
@@ -196,25 +203,28 @@ function rememberKeysFor(days: number, folder: string): void {
 
 /** Load, kill, start again, send again, check. */
 async function crashOnce(stage: Stage): Promise<void> {
-  const { program, parties, knowledge, monitor, earlier } = stage;
+  const { program, parties, knowledge, desk, monitor, earlier } = stage;
   const jumpMs = stage.clock.canJump ? random.pick([0, 0, 0, 0, 1, -1]) * random.pick(JUMPS_MS) : 0;
   const idle: string[] = [];
   while (jumpMs > 0 && idle.length < IDLE)
     idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
   const load = startLoad(stage.server.url, parties, knowledge, outside);
-  const sometimes = [depositBeside, auditBeside, killWitness].filter(() => random.chance(0.3));
-  const beside = [monitor.follow(stage.server.url), ...sometimes.map((act) => act(stage))];
+  const sometimes = [auditBeside, killWitness].filter(() => random.chance(0.3));
+  const { url } = stage.server;
+  const beside = [monitor.follow(url), desk.work(url), ...sometimes.map((act) => act(stage))];
   // They are awaited below. Until then a failure would count as unhandled.
   for (const one of beside) one.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
   await Promise.race([load.done, Bun.sleep(killMs)]);
   if (jumpMs !== 0) {
     load.jumped();
+    desk.jumped();
     stage.clock.jump(jumpMs);
     count(`clocks that jumped ${jumpMs > 0 ? "forwards" : "back"}`);
     await Promise.race([load.done, Bun.sleep(JUMPED_MS)]);
   }
   load.stop();
+  desk.stop(random.chance(0.7));
   await kill(stage.server);
   await Promise.all([load.done, ...beside]);
   checkHeld(stage.folder, idle);
@@ -229,6 +239,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   const again = new Set(load.unanswered);
   await comeBack(stage, load, again, jumpMs > 0);
   assert.deepEqual([...again], [], "requests that nobody answered");
+  await desk.again(stage.server.url);
 
   // It counts only the time for which a server ran, so it may forget no key of this run, whatever the date is now.
   if (jumpMs !== 0) await program.command("jobs", "run", "retention");
@@ -236,7 +247,9 @@ async function crashOnce(stage: Stage): Promise<void> {
   await checkReplays(stage.server.url, compared);
   await checkWarrants(stage.server.url, knowledge, load.acknowledged, now);
   await checkLedger(stage.folder, knowledge, receiver, market);
+  count("payouts that no answer named", checkMoney(stage.folder, desk.known));
   await checkBalances(program, parties, knowledge, stage.server.url);
+  await checkOwed(program, parties, stage.folder, knowledge, () => learnRest(stage.server.url, knowledge));
   for (const note of checkAnchors(stage.folder, stage.chain).notes) monitor.remember(note);
   await monitor.check(stage.server.url, program);
   await checkAudit(program, stage.witnessUrl);
@@ -248,7 +261,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   count("requests without an answer", cutOff);
   count("replays compared", compared.length);
   console.log(
-    `round ${round}/${rounds}: killed after ${killMs} ms${jumpMs === 0 ? "" : `, ${jumped(jumpMs)}`}; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases`,
+    `round ${round}/${rounds}: killed after ${killMs} ms${jumpMs === 0 ? "" : `, ${jumped(jumpMs)}`}; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases, ${desk.known.payouts.size} payouts`,
   );
 }
 
@@ -292,17 +305,6 @@ async function killWitness(): Promise<void> {
   await Bun.sleep(random.below(LOAD_MS_MAX / 2));
   await witness?.die();
   count("kills of the witness");
-}
-
-/** Runs commands beside a server that is about to be killed. */
-async function depositBeside({ program, parties, knowledge }: Stage): Promise<void> {
-  const amount = 1 + random.below(1_000);
-  await program.command(
-    ...["balances", "fund", "--organisation", parties.organisationId, "--mode", "live"],
-    ...["--amount", String(amount)],
-  );
-  knowledge.funded.live += BigInt(amount);
-  count("deposits beside the server");
 }
 
 /** Keeps a sample of the answers. */

@@ -29,6 +29,8 @@ export type KnownWarrant = {
   /** The key that opened it, which is its agent's own. */
   readonly as: Credentials;
   readonly amount: bigint;
+  /** Null where the answer of a purchase did not say it. */
+  readonly payee: string | null;
   readonly deadline: number;
   readonly version: number;
   readonly state: string;
@@ -38,6 +40,9 @@ export type KnownWarrant = {
 
 const FINAL = new Set(["released", "partially_released", "refunded", "expired"]);
 export const isFinal = ({ state }: Pick<KnownWarrant, "state">): boolean => FINAL.has(state);
+
+const paidBy = ({ amount, releasedBps }: KnownWarrant): bigint =>
+  (amount * BigInt(releasedBps ?? 0)) / 10_000n;
 
 /** Everything that the answers have said, which must stay true. */
 export type Knowledge = {
@@ -49,6 +54,8 @@ export type Knowledge = {
   acknowledge(acknowledged: Acknowledged): void;
   /** Learns from a read of a warrant; throws in the same way. */
   learn(body: Json): void;
+  /** What was ever paid to each payee of a mode, which follows from the same. */
+  paid(mode: Mode): ReadonlyMap<string, bigint>;
   /** The balance of a mode that follows from the last known state of every warrant. */
   balance(mode: Mode): Balance;
 };
@@ -89,6 +96,7 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       mode: from.mode,
       as: from.as,
       amount: BigInt(amount),
+      payee: (body.warrant ?? body).payee ?? known?.payee ?? null,
       deadline: Date.parse(deadline),
       version,
       state,
@@ -110,11 +118,20 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       done[deed].add(sent.key);
     },
     learn: (body) => learn(body),
+    paid(mode) {
+      const paid = new Map<string, bigint>();
+      for (const warrant of warrants.values()) {
+        if (warrant.mode !== mode || !isFinal(warrant) || paidBy(warrant) === 0n) continue;
+        const payee = warrant.payee ?? "";
+        paid.set(payee, (paid.get(payee) ?? 0n) + paidBy(warrant));
+      }
+      return paid;
+    },
     balance(mode) {
       let [held, paid] = [0n, 0n];
       for (const warrant of warrants.values()) {
         if (warrant.mode !== mode) continue;
-        if (isFinal(warrant)) paid += (warrant.amount * BigInt(warrant.releasedBps ?? 0)) / 10_000n;
+        if (isFinal(warrant)) paid += paidBy(warrant);
         else held += warrant.amount;
       }
       return { available: funded[mode] - held - paid, held, paid };

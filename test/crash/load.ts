@@ -18,6 +18,7 @@ import type { Random } from "./random.ts";
 const WORKERS = 16;
 /** Beyond so many unsettled warrants, the load moves warrants instead of opening more. */
 const UNSETTLED_MAX = 120;
+const PAYEES = 5;
 const SHORT_DEADLINE_MS = 800;
 const LONG_DEADLINE_MS = 3_600_000;
 const IDLE_DEADLINE_MS = 1_200_000;
@@ -260,7 +261,7 @@ function opening(
     as,
     body: JSON.stringify({
       amount: String(10_000 + random.below(1_000_000)),
-      payee: "seller",
+      payee: `seller ${1 + random.below(PAYEES)}`,
       deadline: new Date(now() + deadlineMs).toISOString(),
       spec: { clauses: CLAUSES },
       ...(agentId !== null && { agent_id: agentId }),

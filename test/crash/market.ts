@@ -16,7 +16,8 @@ const DOES = ["sells", "sells", "slow", "slow", "slow", "cheats", "late", "drops
 
 const CHAIN_ID = 84_532;
 const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
-const PAY_TO = "0x00000000000000000000000000000000000000A1";
+/** Whom the wallet pays. */
+export const PAY_TO = "0x00000000000000000000000000000000000000A1";
 const PRICE = "1000";
 /** How long an authorization may be settled: short, so that unknown payments become known while a ledger lasts. */
 const TIMEOUT_SECONDS = 3;

@@ -20,10 +20,18 @@ export type Server = {
   stop(): Promise<number | null>;
 };
 
+/** What a command has printed: the one object, or the code of its refusal. Null where it was cut off. */
+export type Attempt =
+  | { readonly refused: null; readonly shown: Json }
+  | { readonly refused: string; readonly shown: null }
+  | null;
+
 /** A data folder, and the programs that run on it. */
 export type Program = {
   /** Runs a command with `--json`: the one object that it prints. Throws where it fails. */
   command(...args: readonly string[]): Promise<Json>;
+  /** Runs a command that may be refused, and is killed at once when the signal says so. */
+  attempt(args: readonly string[], cut: AbortSignal): Promise<Attempt>;
   /** Starts the server, and waits until it listens. */
   serve(): Promise<Server>;
   /** Starts the server, and kills it after a time, even if it has not finished starting. */
@@ -79,21 +87,17 @@ export function createProgram(
 
   return {
     async command(...args) {
-      const child = Bun.spawn([...executable, ...args, "--json"], {
-        cwd: folder,
-        env,
-        stdin: "ignore",
-        stdout: "pipe",
-        stderr: "pipe",
-        timeout: COMMAND_MS,
-      });
-      const [out, err] = await Promise.all([
-        new Response(child.stdout).text(),
-        new Response(child.stderr).text(),
-        child.exited,
-      ]);
-      if (child.exitCode !== 0) throw new Error(`holdfast ${args.join(" ")}: ${err || out}`);
+      const { out, exitCode, fault } = await run([...executable, ...args], { cwd: folder, env });
+      if (exitCode !== 0) throw fault();
       return JSON.parse(out);
+    },
+    async attempt(args, cut) {
+      const { out, err, exitCode, fault } = await run([...executable, ...args], { cwd: folder, env }, cut);
+      // What it printed whole was done, even where it was killed as it ended.
+      if (exitCode === 0) return { refused: null, shown: JSON.parse(out) };
+      if (cut.aborted) return null;
+      if (exitCode !== 1) throw fault();
+      return { refused: JSON.parse(err).error.code, shown: null };
     },
     async serve() {
       const { child, ended } = start();
@@ -122,6 +126,25 @@ export function createProgram(
       await Promise.all([...running].map(({ exited }) => exited));
       running.clear();
     },
+  };
+}
+
+/** Runs a command to its end, or until the signal kills it. */
+async function run(
+  command: readonly string[],
+  options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+  cut?: AbortSignal,
+) {
+  const child = Bun.spawn([...command, "--json"], {
+    ...{ ...options, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: COMMAND_MS },
+    ...(cut && { signal: cut, killSignal: "SIGKILL" }),
+  });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return {
+    out,
+    err,
+    exitCode: child.exitCode,
+    fault: () => new Error(`${command.join(" ")}: ${err || out}`),
   };
 }
 

@@ -69,27 +69,25 @@ describe("payouts", () => {
     expect((await browser.get(PAYEES)).text).toMatch(
       /Acme &lt;1&gt; 0\.00 USDC 1\.50 USDC[\s\S]*other 0\.00 USDC 0\.50 USDC/,
     );
-    const none = await browser.post(SUBMIT, await browser.formOn(SUBMIT, SUBMIT));
-    expect(none.to).toBe(`${PAYOUTS}?done=none`);
+    const late = await browser.post(SUBMIT, { ...named, _key: "another" });
+    expect(late.to).toBe(`${PAYOUTS}?done=none`);
+    const nothing = await browser.get(SUBMIT);
+    expect(nothing.text).toContain("Nothing is owed, so there is nothing to submit.");
+    expect(nothing.html).not.toContain(`action="${SUBMIT}"`);
   });
 
-  test("above the passkey threshold are refused, and nothing moves", async () => {
+  test("are shown whole before they are submitted: every payee, every amount, and the sums", async () => {
     const home = await service.organisation(10_000_000n);
-    await released(home, "acme", "1500000");
-    await threshold(home, "1000000");
-    const browser = openConsole(service, home.people.admin.as);
-    const fields = await browser.formOn(SUBMIT, SUBMIT);
-    const before = service.allRows(home);
-    const refused = await browser.post(SUBMIT, fields);
-    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("holdfast payouts submit")]);
-    expect(service.allRows(home)).toEqual(before);
-    // What is below it goes on, and the rest stays owed.
-    await released(home, "small", "1000");
-    const some = await browser.post(SUBMIT, await browser.formOn(SUBMIT, SUBMIT));
-    expect(some.to).toBe(`${PAYOUTS}?done=some`);
-    expect((await browser.get(PAYEES)).text).toMatch(
-      /acme 1\.50 USDC 0\.00 USDC[\s\S]*small 0\.00 USDC 0\.001 USDC/,
-    );
+    const long = `Acme ${"<b>".repeat(60)}`;
+    await released(home, long, "1500000");
+    await released(home, "other", "500000");
+    const page = await openConsole(service, home.people.admin.as).get(SUBMIT);
+    expect(page.html).toContain(long.replaceAll("<", "&lt;").replaceAll(">", "&gt;"));
+    expect(page.text).toContain("other 0.50 USDC Payouts 2 Together 2.00 USDC");
+    const one = `${SUBMIT}?${new URLSearchParams({ payee: "other", asset: "USDC" })}`;
+    const single = await openConsole(service, home.people.admin.as).get(one);
+    expect(single.text).toContain("other 0.50 USDC Payouts 1 Together 0.50 USDC");
+    expect(single.html).not.toContain("Acme");
   });
 
   test("of another organisation are not there", async () => {
@@ -189,7 +187,7 @@ describe("a correction", () => {
     expect(service.balance(home).available).toBe(4_500_000n);
     const list = await openConsole(service, home.people.viewer.as).get(CORRECTIONS);
     expect(list.html).toContain("typed &lt;wrongly&gt;");
-    expect(list.text).toContain("5.00 USDC 4.50 USDC");
+    expect(list.text).toContain("4.50 USDC before 5.00 USDC");
   });
 
   test("above the threshold waits for another admin", async () => {
@@ -213,6 +211,7 @@ describe("a correction", () => {
       await browser.formOn(deciding, `${CORRECTIONS}/decide`),
     );
     expect([own.status, own.text]).toEqual([403, expect.stringContaining("a second person approves it")]);
+    await threshold(home, "5000000");
     const second = openConsole(service, home.people.owner.as);
     const approved = await second.post(
       `${CORRECTIONS}/decide`,

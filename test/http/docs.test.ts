@@ -287,7 +287,7 @@ describe("the OpenAPI document", () => {
 
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
-    expect(bodies.length).toBe(17);
+    expect(bodies.length).toBe(19);
     for (const { content } of bodies) {
       if ("text/plain" in content) expect(content["text/plain"]?.schema.type).toBe("string");
       else expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();

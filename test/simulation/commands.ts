@@ -59,8 +59,60 @@ const limits = fc.record({
     ["http://source.example"],
     ["http://source.example:*"],
     ["http://x.example"],
+    ["http://x.example"],
   ),
 });
+
+const asset = fc.constantFrom("USDC", "USDC", "USDC", "USDC", "USDC", "EURX");
+const payee = fc.constantFrom("acme", "acme", "acme", "acme labs", "other");
+const admin = fc.constantFrom(
+  ...Array<"machine">(3).fill("machine"),
+  ...(["admin", "admin", "owner", "owner", "operator"] as const),
+);
+
+/** Money that comes in and goes out. Few references and reasons, so that the same is said again. */
+const moneyCommands = {
+  fund: fc.record({
+    do: fc.constant("fund"),
+    asset: fc.constantFrom("USDC", "EURX"),
+    amount: fc.constantFrom(500n, 500n, 2_000n, 2n ** 63n - 1n),
+    reference: fc.constantFrom(null, "wire 1", "wire 2"),
+  }),
+  /** Above how much a person signs with a passkey, which nobody here has. */
+  threshold: fc.record({ do: fc.constant("threshold"), amount: fc.constantFrom(null, 100n, 250n) }),
+  correct: fc.record({
+    do: fc.constant("correct"),
+    by: admin,
+    deposit: index,
+    to: fc.constantFrom("nothing", "less", "half", "half", "same", "more"),
+  }),
+  /** A decision on a correction that waits. */
+  correction: fc.record({
+    do: fc.constant("correction"),
+    by: fc.constantFrom("operator", "admin", "admin", "owner", "owner"),
+    correction: index,
+    decision: fc.constantFrom("approve", "approve", "withdraw"),
+  }),
+  submit: fc.record({
+    do: fc.constant("submit"),
+    by: admin,
+    payee: fc.oneof({ weight: 2, arbitrary: fc.constant(null) }, { weight: 3, arbitrary: payee }),
+    asset,
+  }),
+  paid: fc.record({
+    do: fc.constant("paid"),
+    by: admin,
+    payout: index,
+    reference: fc.constantFrom("transfer 1", "transfer 1", "transfer 2"),
+  }),
+  fail: fc.record({
+    do: fc.constant("fail"),
+    by: admin,
+    payout: index,
+    reason: fc.constantFrom("no such account", "no such account", "closed"),
+    returned: fc.boolean(),
+  }),
+};
 
 const commands = {
   open: fc.record({
@@ -73,8 +125,8 @@ const commands = {
       "unknown" as const,
     ),
     amount: fc.constantFrom(1n, 2n, 99n, 100n, 101n, 250n, 250n, 1_000n, 4_000n, 2n ** 63n - 1n),
-    asset: fc.constantFrom("USDC", "USDC", "USDC", "USDC", "USDC", "EURX"),
-    payee: fc.constantFrom("acme", "acme", "acme", "acme", "other"),
+    asset,
+    payee,
     policy: seldom(4),
     minutes,
     reuse,
@@ -130,11 +182,7 @@ const commands = {
   }),
   /** The organisation's kill switch. */
   switch: fc.record({ do: fc.constant("switch"), on: fc.constantFrom(false, false, false, true) }),
-  fund: fc.record({
-    do: fc.constant("fund"),
-    asset: fc.constantFrom("USDC", "EURX"),
-    amount: fc.constantFrom(500n, 2n ** 63n - 1n),
-  }),
+  ...moneyCommands,
 };
 type Commands = {
   [K in keyof typeof commands]: (typeof commands)[K] extends fc.Arbitrary<infer C> ? C : never;
@@ -153,11 +201,17 @@ const WEIGHTS: Readonly<Record<keyof typeof commands, number>> = {
   expire: 4,
   wait: 4,
   status: 7,
-  session: 5,
+  session: 7,
   revoke: 2,
   policy: 4,
   switch: 2,
-  fund: 2,
+  fund: 3,
+  threshold: 2,
+  correct: 6,
+  correction: 6,
+  submit: 8,
+  paid: 6,
+  fail: 6,
 };
 const commandOf = (names: readonly (keyof typeof commands)[]): fc.Arbitrary<Command> =>
   fc.oneof(

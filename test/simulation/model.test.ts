@@ -103,10 +103,20 @@ test.skipIf(RUNS < 250)("the histories had every outcome that they should have",
     ],
     settle: ["200", "illegal_transition", "validation_failed", "version_conflict", "user_session_required"],
     resolve: ["200", "escalation_not_found", "illegal_transition"],
+    fund: ["done", "deposit_reference_used", "validation_failed"],
+    correct: [
+      ...["done", "insufficient_funds", "insufficient_role", "illegal_transition", "validation_failed"],
+      "deposit_not_found",
+    ],
+    correction: ["done", "correction_not_found", "illegal_transition", "second_person_required"],
+    submit: ["done", "nothing owed", "insufficient_role", "passkey_required"],
+    paid: ["done", "payout_not_found", "illegal_transition"],
+    fail: ["done", "payout_not_found", "illegal_transition"],
   };
   const familiar = [
     ...ended.map((state) => `ended ${state}`),
     ...["active", "paused", "killed"].map((status) => `agent ended ${status}`),
+    ...["submitted", "paid", "failed"].map((status) => `payout ended ${status}`),
     ...Object.entries(outcomes).flatMap(([verb, names]) => names.map((name) => `${verb}: ${name}`)),
   ];
   expect(familiar.filter((outcome) => !counts.has(outcome))).toEqual([]);

@@ -1,5 +1,6 @@
 import type { Band, Outcome as PolicyOutcome } from "../../src/core/policy.ts";
 import type { Caller } from "../../src/core/roles.ts";
+import { PlainMoney } from "./plain-money.ts";
 
 /**
  * Holdfast's rules (docs/concepts, "Concepts") in plain maps. It has no store, makes no ids, and uses no rule of src.
@@ -28,6 +29,7 @@ export type ModelWarrant = {
   readonly id: string;
   readonly amount: bigint;
   readonly asset: string;
+  readonly payee: string;
   readonly agentId: string | null;
   /** The agent whose key opened it. */
   readonly openerId: string | null;
@@ -153,7 +155,7 @@ const isListed = (list: readonly string[] | null, name: string): boolean =>
 const RANK = { viewer: 0, operator: 1, admin: 2, owner: 3 };
 
 export class PlainModel {
-  readonly balances = new Map<string, { available: bigint; held: bigint; paid: bigint }>();
+  readonly money = new PlainMoney();
   readonly agents = new Map<string, ModelAgent>();
   readonly sessions: ModelSession[] = [];
   readonly policies: ModelPolicy[] = [];
@@ -164,13 +166,6 @@ export class PlainModel {
 
   /** `seniors` are the ids of the people from admin up. */
   constructor(private readonly seniors: readonly string[]) {}
-
-  fund(asset: string, amount: bigint): Expected {
-    const balance = this.balances.get(asset) ?? { available: 0n, held: 0n, paid: 0n };
-    if (balance.available + balance.held + balance.paid + amount > MAXIMUM) return "validation_failed";
-    this.balances.set(asset, { ...balance, available: balance.available + amount });
-    return { status: 200, replayed: false };
-  }
 
   /** The answer that follows from the Idempotency-Key alone. */
   private replay({ key, fingerprint }: Request): Expected | null {
@@ -220,11 +215,10 @@ export class PlainModel {
     const { maxAmount } = policy?.rules ?? BUILT_IN;
     if (maxAmount !== undefined && (asset !== "USDC" || amount > BigInt(maxAmount)))
       return "policy_max_amount_exceeded";
-    const balance = this.balances.get(asset);
-    if (!balance || balance.available < amount) return "insufficient_funds";
+    // Nobody has a passkey here.
+    if (this.money.isAboveThreshold(amount, asset)) return "passkey_unavailable";
+    if (!this.money.hold(asset, amount)) return "insufficient_funds";
 
-    balance.available -= amount;
-    balance.held += amount;
     if (session) {
       session.spent += amount;
       session.count += 1;
@@ -234,6 +228,7 @@ export class PlainModel {
       id,
       amount,
       asset,
+      payee: request.payee,
       agentId,
       openerId: own?.id ?? null,
       sessionId: session?.id ?? null,
@@ -294,11 +289,7 @@ export class PlainModel {
   /** The hold ends: `bps` of it is paid, rounded down, the rest returns to the balance and to the session. */
   private settle(warrant: ModelWarrant, state: State, bps: number, now: number): void {
     const paid = (warrant.amount * BigInt(bps)) / 10_000n;
-    const balance = this.balances.get(warrant.asset);
-    if (!balance) throw new Error("no balance");
-    balance.held -= warrant.amount;
-    balance.paid += paid;
-    balance.available += warrant.amount - paid;
+    this.money.settle(warrant.asset, warrant.amount, paid, warrant.payee);
     const session = this.sessions.find(({ id }) => id === warrant.sessionId);
     if (session) session.spent -= warrant.amount - paid;
     warrant.releasedBps = bps === 0 ? null : bps;
@@ -385,6 +376,9 @@ export class PlainModel {
     } else if (pays > 0 && (warrant.amount * BigInt(pays)) / 10_000n === 0n) {
       outcome = "escalate";
       codes.push("share_too_small");
+    } else if (pays > 0 && this.money.isAboveThreshold(warrant.amount, warrant.asset)) {
+      outcome = "escalate";
+      codes.push("passkey_required");
     }
     if (outcome === "escalate") {
       this.move(warrant, "escalated");
@@ -453,6 +447,8 @@ export class PlainModel {
       if (RANK[caller.role] < RANK.admin) return "insufficient_role";
       if (escalation?.raisedBy === caller.userId) return "second_person_required";
     }
+    if (decision !== "dispute" && this.money.isAboveThreshold(warrant.amount, warrant.asset))
+      return "passkey_unavailable";
     const waiting = escalation?.status === "resolved" ? undefined : escalation;
     if (decision === "dispute") {
       this.move(warrant, "disputed");

@@ -4,7 +4,6 @@ import { isRefusal, type Refusal } from "../../src/core/errors.ts";
 import type { Caller } from "../../src/core/roles.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
-import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession, revokeSession, type SessionInput } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
@@ -18,6 +17,8 @@ import { verifyWarrant } from "../../src/services/warrants/verify.ts";
 import type { TestContext } from "../support/context.ts";
 import { FOUR_CLAUSES, must } from "../support/stage.ts";
 import type { Command, Step } from "./commands.ts";
+import { createMoneyLaws, expectStatement } from "./money-laws.ts";
+import { isMoney, sendMoney } from "./money-steps.ts";
 import type {
   DecideRequest,
   Expected,
@@ -64,6 +65,7 @@ export class Run {
   private pending: Pending[] = [];
   private readonly model: PlainModel;
   private readonly checkSessions: () => void;
+  private readonly checkMoney: () => void;
 
   constructor(
     private readonly simulated: Simulated,
@@ -73,6 +75,7 @@ export class Run {
   ) {
     this.model = simulated.model;
     this.checkSessions = createSessionLaws(simulated);
+    this.checkMoney = createMoneyLaws(simulated);
   }
 
   async step(given: Step): Promise<void> {
@@ -90,6 +93,7 @@ export class Run {
     const [found, expected] = [snapshotOf(this.simulated), snapshotOfModel(this.simulated)];
     if (!Bun.deepEquals(found, expected, true)) expect(found).toEqual(expected);
     this.checkSessions();
+    this.checkMoney();
   }
 
   /** Lets every check answer that is still under way. */
@@ -97,6 +101,8 @@ export class Run {
     while (this.pending.length > 0) await this.step({ do: "finish", check: 0 });
     for (const { state } of this.model.warrants.values()) met(`ended ${state}`);
     for (const { status } of this.model.agents.values()) met(`agent ended ${status}`);
+    for (const { status } of this.model.money.payouts) met(`payout ended ${status}`);
+    await expectStatement(this.simulated);
   }
 
   /** For the end of a run that failed: nothing may wait for ever. */
@@ -109,6 +115,7 @@ export class Run {
 
   /** Every check of a burst hangs, since it is not defined how far a check gets within a turn. */
   private async send(given: Command, isBurst: boolean): Sent {
+    if (isMoney(given)) return sendMoney(given, this.simulated, met, isBurst);
     switch (given.do) {
       case "open":
         return this.sendOpen(this.openRequest(given));
@@ -211,10 +218,10 @@ export class Run {
   }
 
   private async sendByAdmin(
-    given: Extract<Command, { do: "status" | "session" | "revoke" | "policy" | "switch" | "fund" }>,
+    given: Extract<Command, { do: "status" | "session" | "revoke" | "policy" | "switch" }>,
   ): Sent {
     const { ctx, model, simulated } = this;
-    const { organisationId: organisation_id, mode } = simulated;
+    const { organisationId: organisation_id } = simulated;
     switch (given.do) {
       case "status": {
         const agent_id = pick(simulated.agentIds, given.agent) ?? "";
@@ -269,17 +276,6 @@ export class Run {
         return () => {
           must(answer);
           model.killSwitch = given.on;
-        };
-      }
-      case "fund": {
-        const { asset, amount } = given;
-        const input = { organisation_id, mode, asset, amount: amount.toString() };
-        const answer = await fundBalance(ctx, MACHINE, input);
-        return () => {
-          const expected = model.fund(asset, amount);
-          expect(isRefusal(answer) ? answer.refused : "funded").toBe(
-            typeof expected === "string" ? expected : "funded",
-          );
         };
       }
     }

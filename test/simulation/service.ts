@@ -44,7 +44,8 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
   };
   const roles: readonly Role[] = ["viewer", "operator", ...(hasAdmin ? (["admin"] as const) : []), "owner"];
   const agents = newAgents(ctx, organisationId, setting, createdAt);
-  await commitAll(ctx, { organisationId, mode }, createdAt, [
+  const depositId = ctx.newId("deposit");
+  await commitAll(ctx, { organisationId, mode }, { id: depositId, createdAt }, [
     {
       kind: "organisation",
       before: null,
@@ -65,7 +66,7 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
     ...roles.map((role) => signInRow(userIds[role], mode, createdAt)),
   ]);
   const model = new PlainModel([...(hasAdmin ? [userIds.admin] : []), userIds.owner]);
-  model.fund(FUNDED.asset, FUNDED.amount);
+  model.money.fund(depositId, FUNDED.asset, FUNDED.amount, null);
   for (const { id, failureBudget: budget, mustBeNamed } of agents) {
     model.agents.set(id, { id, budget, mustBeNamed, status: "active", failures: 0 });
   }
@@ -100,10 +101,10 @@ const FUNDED = { asset: "USDC", amount: 5_000n } as const;
 async function commitAll(
   ctx: TestContext,
   scope: Scope,
-  createdAt: number,
+  { id, createdAt }: { readonly id: string; readonly createdAt: number },
   rows: readonly Put[],
 ): Promise<void> {
-  const deposit = { id: ctx.newId("deposit"), ...scope, ...FUNDED, reference: null, createdAt };
+  const deposit = { id, ...scope, ...FUNDED, reference: null, createdAt };
   await ctx.store.execute({
     scope: null,
     needs: {},
@@ -184,10 +185,11 @@ const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
 });
 
 /** More things of one kind than any history makes. */
-const EVERY = 1_000;
+export const EVERY = 1_000;
 
 /** All data of the organisation, in a form that is the same for the service and the model. */
-export function snapshotOf({ ctx, organisationId, mode, model }: Simulated): object {
+export function snapshotOf(simulated: Simulated): object {
+  const { ctx, organisationId, mode, model } = simulated;
   const { reader } = ctx;
   const scope = { organisationId, mode };
   const agents = reader.agents.list(scope);
@@ -216,13 +218,41 @@ export function snapshotOf({ ctx, organisationId, mode, model }: Simulated): obj
         ...{ warrantId, score, reasonCodes, status, decision, raisedBy },
       }))
       .sort(byText),
+    ...moneyOf(simulated),
+  };
+}
+
+/** Deposits, corrections, payees and payouts: in the order in which they came to be. */
+function moneyOf({ ctx, organisationId, mode }: Simulated): object {
+  const { reader } = ctx;
+  const scope = { organisationId, mode };
+  return {
+    deposits: reader.deposits
+      .list(scope, null, EVERY)
+      .map(({ id, asset, amount, reference }) => ({ id, asset, amount, reference }))
+      .reverse(),
+    corrections: reader.corrections
+      .list(scope, null, EVERY)
+      .map(({ id, depositId, asset, amountBefore: before, amountAfter: after, proposedBy, status }) => ({
+        ...{ id, depositId, asset, before, after, proposedBy, status },
+      }))
+      .reverse(),
+    payees: reader.payees
+      .list(scope, 0, EVERY)
+      .map(({ asset, payee, balance }) => ({ asset, payee, ...balance })),
+    payouts: reader.payouts
+      .list(scope, null, null, EVERY)
+      .map(({ id, asset, payee, amount, status, reference, reason }) => ({
+        ...{ id, asset, payee, amount, status, reference, reason },
+      }))
+      .reverse(),
   };
 }
 
 export function snapshotOfModel({ model }: Simulated): object {
   const warrants = [...model.warrants.values()];
   return {
-    balances: Object.fromEntries(model.balances),
+    balances: Object.fromEntries(model.money.balances),
     warrants: warrants
       .map(({ id, state, version, amount, releasedBps, settledAt, sessionId, policyId }) => ({
         ...{ id, state, version, amount, releasedBps, settledAt, sessionId, policyId },
@@ -240,6 +270,10 @@ export function snapshotOfModel({ model }: Simulated): object {
       revokedAt,
     ]),
     escalations: model.escalations.map((escalation) => ({ ...escalation })).sort(byText),
+    deposits: model.money.deposits,
+    corrections: model.money.corrections,
+    payees: model.money.payees,
+    payouts: model.money.payouts,
   };
 }
 

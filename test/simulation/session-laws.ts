@@ -1,10 +1,7 @@
 import { expect } from "bun:test";
 import type { SpendSession } from "../../src/core/session.ts";
 import type { Warrant } from "../../src/core/warrant.ts";
-import type { Simulated } from "./service.ts";
-
-/** More warrants than any history opens. */
-const EVERY = 1_000;
+import { EVERY, type Simulated } from "./service.ts";
 
 /** What a warrant takes from its session: its whole amount while it is held, then what it paid. */
 const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>

@@ -37,6 +37,8 @@ export function openAllRows(dataFolder: string): AllRowsReader {
     if (columns.includes("scope")) return `WHERE scope IN (${SCOPES})`;
     if (columns.includes("account"))
       return `WHERE account IN (SELECT position FROM accounts WHERE scope IN (${SCOPES}))`;
+    if (columns.includes("user_id"))
+      return "WHERE user_id IN (SELECT id FROM users WHERE organisation_id = ?1)";
     if (columns.includes("warrant_id"))
       return `WHERE warrant_id IN (SELECT id FROM warrants WHERE scope IN (${SCOPES}))`;
     if (columns.includes("warrant"))

@@ -21,6 +21,13 @@ export type Things = {
   readonly deliveries: { readonly delivered: string };
   readonly purchases: { readonly unknown: string };
   readonly people: { readonly lowest: string };
+  /** A payout under way, a deposit as it came in, a correction that waits, and a payee who is owed less than the threshold. */
+  readonly money: {
+    readonly payout: string;
+    readonly deposit: string;
+    readonly correction: string;
+    readonly payee: string;
+  };
 };
 
 /** What stands for a parameter that is no id. */
@@ -41,11 +48,21 @@ export function addressesOf(path: string, things: Things): readonly string[] {
     if (path.includes(`:${name}`))
       addresses = addresses.flatMap((address) => choices.map((one) => address.replace(`:${name}`, one)));
   }
-  if (path === "/console/money/deposit")
-    addresses = [...addresses, `${path}?amount=1&asset=USDC&reference=asked`];
+  addresses = [...addresses, ...(ofMoney(things)[path] ?? []).map((query) => `${path}?${query}`)];
   if (addresses.length === 0) throw new Error(`nothing stands for the :id of ${path}: give it to Things`);
   return addresses;
 }
+
+/** What is asked of the pages of money. */
+const ofMoney = ({ money }: Things): Readonly<Record<string, readonly string[]>> => ({
+  "/console/money/deposit": ["amount=1&asset=USDC&reference=asked"],
+  "/console/money/payouts/submit": [`payee=${money.payee}&asset=USDC`],
+  "/console/money/payouts/end": [`payout=${money.payout}&as=paid`, `payout=${money.payout}&as=failed`],
+  "/console/money/corrections/new": [`deposit=${money.deposit}`],
+  "/console/money/corrections/decide": ["approve", "withdraw"].map(
+    (as) => `correction=${money.correction}&as=${as}`,
+  ),
+});
 
 /** The line of the table of roles that an address belongs to, such as "GET /console/agents/:id". Exact paths come first. */
 export function lineOf(method: string, address: string): string {
@@ -152,21 +169,21 @@ const formsOfAdministration = (things: Things): Readonly<Record<string, Sent>> =
     to: "/console/money/deposit",
     fields: { amount: "1000000", asset: "USDC", reference: "by hand" },
   },
-  "POST /console/money/payouts/submit": { to: "/console/money/payouts/submit", fields: {} },
+  "POST /console/money/payouts/submit": {
+    to: "/console/money/payouts/submit",
+    fields: { payee: things.money.payee, asset: "USDC" },
+  },
   "POST /console/money/payouts/end": {
     to: "/console/money/payouts/end",
-    fields: { payout: "pay_none", as: "paid", reference: "by hand" },
-    answers: 404,
+    fields: { payout: things.money.payout, as: "paid", reference: "by hand" },
   },
   "POST /console/money/corrections/new": {
     to: "/console/money/corrections/new",
-    fields: { deposit: "dep_none", amount: "1", reason: "by hand" },
-    answers: 404,
+    fields: { deposit: things.money.deposit, amount: "0.5", reason: "by hand" },
   },
   "POST /console/money/corrections/decide": {
     to: "/console/money/corrections/decide",
-    fields: { correction: "cor_none", as: "approve" },
-    answers: 404,
+    fields: { correction_id: things.money.correction, as: "withdraw" },
   },
   "POST /console/welcome": { to: "/console/welcome", fields: {}, answers: 200 },
   "POST /console/settings/messaging-decisions": {
@@ -273,12 +290,10 @@ export type Operation = { readonly role: Role; readonly to: string; readonly bod
 /** What a person's cookie may call beside the console, as its description writes it. */
 export const operationsOf = ({ source, warrants, escalations, people }: Things) => {
   const viewer = (to: string): Operation => ({ role: "viewer", to });
-  const operator = (to: string, body?: object): Operation => ({
-    role: "operator",
-    to,
-    ...(body && { body }),
-  });
-  const admin = (to: string): Operation => ({ role: "admin", to });
+  const sentBy =
+    (role: "operator" | "admin") =>
+    (to: string, body?: object): Operation => ({ role, to, ...(body && { body }) });
+  const [operator, admin] = [sentBy("operator"), sentBy("admin")];
   const { toVerify, toSettle } = warrants;
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
   const spec = { clauses: JSON.parse(CLAUSES) };
@@ -309,6 +324,12 @@ export const operationsOf = ({ source, warrants, escalations, people }: Things) 
       ...{ warrant_id: toSettle, version: 1, decision: "release" },
     }),
     "POST /auth/passkey/assertion": operator("/auth/passkey/assertion", { response: {} }),
+    "POST /auth/passkey/corrections/challenge": admin("/auth/passkey/corrections/challenge", {
+      correction_id: "cor_none",
+    }),
+    "POST /auth/passkey/payouts/challenge": admin("/auth/passkey/payouts/challenge", {
+      batch: "0".repeat(64),
+    }),
     "GET /v1/console/webhooks": admin("/v1/console/webhooks"),
     "GET /v1/console/keys": admin("/v1/console/keys"),
     "GET /v1/console/users": admin("/v1/console/users"),

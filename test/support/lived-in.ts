@@ -1,7 +1,7 @@
 import { createAgent, setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
-import { correctBalance } from "../../src/services/admin/corrections.ts";
+import { correctBalance, decideCorrection } from "../../src/services/admin/corrections.ts";
 import { inviteUser } from "../../src/services/admin/invitations.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
@@ -71,7 +71,10 @@ const PAYEES = [
   '<img src=x onerror="alert(1)">',
   "0x4f3a8c1d9e2b7065f1a4d3c8b9e0f7a6d5c4b3a2",
   "شركة البيانات الوطنية",
-  `Consolidated Satellite Imagery and Weather Observation Services of the Northern Territories, Department ${"x".repeat(80)}`,
+  "Consolidated Satellite Imagery and Weather Observation Services of the Northern Territories, Department ".padEnd(
+    200,
+    "x",
+  ),
   "株式会社データ取引所",
   "Acme",
 ];
@@ -186,22 +189,30 @@ export async function liveIn(
   await paidOut(stage);
 }
 
-/** Payouts of every status, something that is owed again, and a correction that waits. */
-async function paidOut({ ctx, organisationId, mode }: Stage): Promise<void> {
+/** Payouts of every status, something that is owed again, and corrections that wait, are recorded and withdrawn. */
+async function paidOut({ ctx, organisationId, mode, owner }: Stage): Promise<void> {
   const inMode = { organisation_id: organisationId, mode };
-  const [paid, failed] = must(await submitPayouts(ctx, MACHINE, inMode)).data;
+  const [paid, failed, returned] = must(await submitPayouts(ctx, MACHINE, inMode)).data;
   must(await markPaid(ctx, MACHINE, { payout_id: paid?.id ?? "", reference: "SEPA 2026-11-23 / 4711" }));
-  const reason = "The bank knows no such account, and sends the money back.";
-  must(await failPayoutOf(ctx, MACHINE, { payout_id: failed?.id ?? "", reason }));
-  const deposit = must(
-    await fundBalance(ctx, MACHINE, { ...inMode, amount: "999", reference: "A digit too few" }),
+  const reason = `The bank knows no such account, and sends the money back: ${"IBAN ".repeat(40)}`.slice(
+    0,
+    200,
   );
+  must(await failPayoutOf(ctx, MACHINE, { payout_id: failed?.id ?? "", reason }));
+  const back = { payout_id: returned?.id ?? "", reason: "It came back", returned: true };
+  must(await markPaid(ctx, MACHINE, { payout_id: back.payout_id, reference: "x".repeat(200) }));
+  must(await failPayoutOf(ctx, MACHINE, back));
+  const deposited = async (reference: string) =>
+    must(await fundBalance(ctx, MACHINE, { ...inMode, amount: "999", reference })).id;
+  const corrected = (deposit_id: string) =>
+    correctBalance(ctx, MACHINE, { deposit_id, amount: "9990", reason }).then(must);
   const setThreshold = async (amount: string | null) =>
     must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: organisationId, amount }));
+  await corrected(await deposited("A digit too few, and seen at once"));
   await setThreshold("1");
-  must(
-    await correctBalance(ctx, MACHINE, { deposit_id: deposit.id, amount: "9990", reason: "A digit too few" }),
-  );
+  const { id: correction_id } = await corrected(await deposited("A digit too few, which was none"));
+  must(await decideCorrection(ctx, owner, { correction_id, decision: "withdraw" }));
+  await corrected(await deposited("A digit too few"));
   await setThreshold(null);
 }
 

@@ -1,5 +1,10 @@
+import { randomUUID } from "node:crypto";
+import { hashSecret } from "../../src/core/api-key.ts";
+import type { Passkey, PasskeyApproval, SignedDecision } from "../../src/core/passkey.ts";
+import type { PersonCaller } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
+import type { Context } from "../../src/services/context.ts";
 import { type Authenticator, type Credential, createAuthenticator, type Twist } from "./authenticator.ts";
 import type { Client, Json, Reply } from "./client.ts";
 import { must, PASSWORD, type Person, type TestOrganisation } from "./organisations.ts";
@@ -52,27 +57,46 @@ export const challenge = (client: Client, { as }: Pick<Person, "as">, decision: 
   client.post("/auth/passkey/challenge", decision, { as, key: null });
 
 /** The answer to an assertion over a decision. The twist changes the authenticator's response. */
-export async function asserts(
-  client: Client,
-  person: Pick<Person, "as">,
-  { authenticator, credential }: TestPasskey,
-  decision: Decision,
-  twist?: Twist,
-): Promise<Reply> {
-  const options = await challenge(client, person, decision);
-  if (options.status !== 200) throw new Error(`no challenge: ${options.text}`);
-  const response = authenticator.get(options.body, credential, twist);
-  return client.post("/auth/passkey/assertion", { response }, { as: person.as, key: null });
-}
-
-/** The token of a signed decision. */
-export async function approve(
+export const asserts = (
   client: Client,
   person: Pick<Person, "as">,
   passkey: TestPasskey,
   decision: Decision,
+  twist?: Twist,
+): Promise<Reply> => assertsTo(client, person, passkey, ["/auth/passkey/challenge", decision], twist);
+
+/** What a passkey is asked to sign: the path of the challenge, and its body. */
+export type Asked = readonly [path: string, body: object];
+
+async function assertsTo(
+  client: Client,
+  { as }: Pick<Person, "as">,
+  { authenticator, credential }: TestPasskey,
+  [path, body]: Asked,
+  twist?: Twist,
+): Promise<Reply> {
+  const options = await client.post(path, body, { as, key: null });
+  if (options.status !== 200) throw new Error(`no challenge: ${options.text}`);
+  const response = authenticator.get(options.body, credential, twist);
+  return client.post("/auth/passkey/assertion", { response }, { as, key: null });
+}
+
+/** The token of a signed decision. */
+export const approve = (
+  client: Client,
+  person: Pick<Person, "as">,
+  passkey: TestPasskey,
+  decision: Decision,
+): Promise<string> => signsFor(client, person, passkey, ["/auth/passkey/challenge", decision]);
+
+/** The token of what was signed. */
+export async function signsFor(
+  client: Client,
+  person: Pick<Person, "as">,
+  passkey: TestPasskey,
+  asked: Asked,
 ): Promise<string> {
-  const reply = await asserts(client, person, passkey, decision);
+  const reply = await assertsTo(client, person, passkey, asked);
   if (reply.status !== 201) throw new Error(`no approval: ${reply.text}`);
   return reply.body.token;
 }
@@ -88,4 +112,36 @@ export async function setThreshold(
   amount: string | null,
 ): Promise<void> {
   must(await setPasskeyThreshold(service.ctx, MACHINE, { organisation_id: organisation.id, amount }));
+}
+
+/** The token of a signature by a passkey that counts, put into the ledger without an authenticator. */
+export async function putSignature(
+  ctx: Context,
+  { organisationId, userId, mode }: PersonCaller,
+  signed: Omit<SignedDecision, "userId">,
+): Promise<string> {
+  const token = randomUUID();
+  const createdAt = ctx.now();
+  const passkey: Passkey = {
+    ...{ id: token, organisationId, userId, name: "Laptop", publicKey: "", counter: 0, transports: [] },
+    ...{ countsForThreshold: true, createdAt, lastUsedAt: null },
+  };
+  const approval: PasskeyApproval = {
+    ...{ ...signed, userId, tokenHash: hashSecret(token), passkeyId: passkey.id, assertion: "{}" },
+    ...{ createdAt, expiresAt: createdAt + 60_000, usedAt: null },
+  };
+  await ctx.store.execute({
+    scope: { organisationId, mode },
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: {
+        put: [
+          { kind: "passkey", before: null, row: passkey },
+          { kind: "passkeyApproval", before: null, row: approval },
+        ],
+      },
+    }),
+  });
+  return token;
 }

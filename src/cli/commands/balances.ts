@@ -89,7 +89,7 @@ function addCorrect(balances: Command, tools: CommandLineTools): void {
     .command("correct")
     .summary("say what a deposit really brought")
     .description(
-      "Records what a deposit really brought, and posts the difference; 0 takes all of it back. Nothing that is held or paid is taken back. Above the passkey threshold it waits until an admin approves it in the console. Run again, it posts nothing twice.",
+      "Records what a deposit really brought, and posts the difference; 0 takes all of it back. Nothing that is held or paid is taken back. Above the passkey threshold it waits until an admin approves it in the console with a passkey. Run again, it posts nothing twice.",
     )
     .argument("<deposit>", "the deposit's id")
     .requiredOption("--amount <amount>", "what it really brought, in the asset's smallest unit")

@@ -89,7 +89,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     .command("submit")
     .summary("begin payouts of what is owed")
     .description(
-      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. What goes to an address on the treasury's chain is released instead: the server sends it, whatever the limits are. A second run submits nothing twice. One run submits 1,000 at most.",
+      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. What goes to an address on the treasury's chain is released instead: the server sends it, whatever the limits are. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())
@@ -108,8 +108,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
       ...inScope(flags),
       ...given({ payee: flags.payee, asset: flags.asset, rail: flags.rail }),
     }),
-    verb: (ctx, input, progress) => submitPayouts(ctx, MACHINE, input, progress),
-    step: "submitting payouts",
+    verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
     print: ({ data, has_more: hasMore }, { mode }) => {
       if (data.length === 0) return `Nothing is owed, ${mode}.`;
       const released = data.filter(({ rail }) => rail === "evm").length;

@@ -70,38 +70,40 @@ export async function showCorrections(visit: Visit) {
 const CorrectionTable = ({ of, mayDecide }: { of: readonly Correction[]; mayDecide: boolean }) => (
   <Table
     label="Corrections"
-    columns={[
-      "Deposit",
-      "Counted for",
-      "Counts for",
-      "Reason",
-      "Status",
-      "Made",
-      ...(mayDecide ? ["Action"] : []),
-    ]}
-    wide={["Deposit"]}
-    numbers={["Counted for", "Counts for"]}
-    rows={of.map((correction) => [
-      <Id of={correction.depositId} />,
-      <Amount of={correction.amountBefore} asset={correction.asset} />,
-      <Amount of={correction.amountAfter} asset={correction.asset} />,
-      <Line of={correction.reason} />,
-      STATUS_WORDS[correction.status],
-      <Time at={correction.createdAt} />,
-      ...(mayDecide ? [correction.status === "proposed" ? <Decide of={correction} /> : ""] : []),
+    columns={["Reason", "Counts for", "Status", "Deposit", ...(mayDecide ? ["Action"] : [])]}
+    numbers={["Counts for"]}
+    rows={of.map(({ id, reason, amountBefore, amountAfter, asset, status, depositId, createdAt }) => [
+      <Line of={reason} />,
+      <span class="stacked">
+        <Amount of={amountAfter} asset={asset} />
+        <small>
+          before <Amount of={amountBefore} asset={asset} />
+        </small>
+      </span>,
+      STATUS_WORDS[status],
+      <span class="stacked">
+        <Id of={depositId} />
+        <small>
+          corrected <Time at={createdAt} />
+        </small>
+      </span>,
+      ...(mayDecide ? [status === "proposed" ? <Decide id={id} /> : ""] : []),
     ])}
   />
 );
 
-const Decide = ({ of: { id } }: { of: Correction }) => (
-  <>
-    <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as: "approve" })}`} data-dialog>
-      Approve
-    </a>{" "}
-    <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as: "withdraw" })}`} data-dialog>
-      Withdraw
-    </a>
-  </>
+const Decide = ({ id }: { id: string }) => (
+  <span class="row-actions">
+    <DecideLink id={id} as="approve" />
+    <DecideLink id={id} as="withdraw" />
+  </span>
+);
+
+const DecideLink = ({ id, as }: { id: string; as: DecisionOn }) => (
+  <a href={`${CORRECTIONS}/decide?${new URLSearchParams({ correction: id, as })}`} data-dialog>
+    {DECISIONS[as].button}
+    <span class="hidden">: {id}</span>
+  </a>
 );
 
 /** What was written, and why it was refused. */
@@ -208,10 +210,11 @@ export async function showDeciding(visit: Visit) {
 
 async function decidingPage(visit: Visit, id: string, as: string, refusal: Refusal | null) {
   if (!isDecision(as)) return refuseDecision();
-  const correction = await readCorrection(visit.ctx, visit.caller, id);
-  if (isRefusal(correction)) return correction;
+  const found = await readCorrection(visit.ctx, visit.caller, id);
+  if (isRefusal(found)) return found;
   const { title, what, button, look } = DECISIONS[as];
-  const { amountBefore, amountAfter, asset, reason } = correction;
+  const { amountBefore, amountAfter, asset, reason } = found.correction;
+  const needsPasskey = found.needsPasskey && as === "approve";
   return {
     title: button,
     section: "money",
@@ -222,12 +225,27 @@ async function decidingPage(visit: Visit, id: string, as: string, refusal: Refus
           From <Amount of={amountBefore} asset={asset} /> to <Amount of={amountAfter} asset={asset} />:{" "}
           <Text of={reason} />
         </p>
-        <p>{what}</p>
-        <Form by={visit} action={`${CORRECTIONS}/decide`} label="Confirm">
-          <input type="hidden" name="correction" value={id} />
+        <p>
+          {what}
+          {needsPasskey ? " It is above the passkey threshold, so you sign it with your passkey." : null}
+        </p>
+        <Form
+          by={visit}
+          action={`${CORRECTIONS}/decide`}
+          label="Confirm"
+          attributes={
+            needsPasskey
+              ? { "data-signed": "/auth/passkey/corrections/challenge", "data-signs": "correction_id" }
+              : {}
+          }
+        >
+          <input type="hidden" name="correction_id" value={id} />
           <input type="hidden" name="as" value={as} />
+          <input type="hidden" name="passkey_token" value="" />
+          <p class="notice problem" role="alert" data-problem hidden />
           <button type="submit" class={look}>
             {button}
+            {needsPasskey ? " with your passkey" : null}
           </button>
         </Form>
       </Confirmation>
@@ -237,9 +255,12 @@ async function decidingPage(visit: Visit, id: string, as: string, refusal: Refus
 
 export async function sendDeciding(submission: Submission) {
   const { ctx, caller, fields } = submission;
-  const { correction: id = "", as = "" } = fields;
+  const { correction_id: id = "", as = "", passkey_token: token } = fields;
   if (!isDecision(as)) return refuseDecision();
-  const decided = await decideCorrection(ctx, caller, { correction_id: id, decision: as });
+  const decided = await decideCorrection(ctx, caller, {
+    ...{ correction_id: id, decision: as },
+    ...(token && { passkey_token: token }),
+  });
   return isRefusal(decided)
     ? decidingPage(submission, id, as, decided)
     : { to: `${CORRECTIONS}?done=${decided.status}` };

@@ -71,7 +71,7 @@ const DecisionForm = ({ visit, detail, decisions, tried }: DecisionFormProps) =>
         attributes={{
           "data-split-root": "",
           "data-warrant": warrant.id,
-          ...(needsPasskey && { "data-signed": "" }),
+          ...(needsPasskey && { "data-signed": "/auth/passkey/challenge" }),
         }}
       >
         <input type="hidden" name="version" value={String(warrant.version)} />

@@ -1,10 +1,11 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import type { PayeeAccount } from "../../core/payout.ts";
+import type { OwedAmount, PayeeAccount } from "../../core/payout.ts";
 import { type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
+import type { Asked } from "../../services/admin/payout-batch.ts";
 import { submitPayouts } from "../../services/admin/payouts.ts";
-import { readPayees } from "../../services/console/payouts.ts";
-import { Card, Empty, Head, Pager, Table, Tabs } from "../parts/blocks.tsx";
+import { readPayees, readSubmission } from "../../services/console/payouts.ts";
+import { Card, Empty, Facts, Head, Pager, Table, Tabs } from "../parts/blocks.tsx";
 import { Confirmation } from "../parts/confirmation.tsx";
 import { Amount, Line, Text } from "../parts/figures.tsx";
 import { Form } from "../parts/forms.tsx";
@@ -47,7 +48,7 @@ export async function showPayees(visit: Visit) {
           about="What was released to whom: what is owed, what is in payouts under way, and what is paid out."
           actions={
             mayPay(visit.caller) ? (
-              <a class="button primary" href={`${PAYOUTS}/submit`} data-dialog>
+              <a class="button primary" href={`${PAYOUTS}/submit`}>
                 Submit all that is owed
               </a>
             ) : null
@@ -61,7 +62,9 @@ export async function showPayees(visit: Visit) {
                 <p>What a warrant releases is owed to its payee, and shows here.</p>
               </Empty>
             ) : (
-              <PayeeTable of={rows} mayPay={mayPay(visit.caller)} />
+              <div class="labelled">
+                <PayeeTable of={rows} mayPay={mayPay(visit.caller)} />
+              </div>
             )}
             <Pager
               newer={after === 0 ? null : PAYEES}
@@ -90,9 +93,15 @@ const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeAccount[]; mayPay:
             balance.payable === 0n ? (
               ""
             ) : (
-              <a href={`${PAYOUTS}/submit?${new URLSearchParams({ payee, asset })}`} data-dialog>
-                Submit a payout
-              </a>
+              <span class="row-actions">
+                <a href={`${PAYOUTS}/submit?${new URLSearchParams({ payee, asset })}`} data-dialog>
+                  Submit a payout
+                  <span class="hidden">
+                    {" "}
+                    to <Text of={payee} />
+                  </span>
+                </a>
+              </span>
             ),
           ]
         : []),
@@ -100,50 +109,94 @@ const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeAccount[]; mayPay:
   />
 );
 
-/** The payee whose payout is asked for; null for all that is owed. */
-type Asked = { readonly payee: string; readonly asset: string } | null;
-
 const askedOf = (payee: string | null | undefined, asset: string | null | undefined): Asked =>
-  payee ? { payee, asset: asset || "USDC" } : null;
+  payee ? { payee, asset: asset || "USDC" } : {};
 
 export const showSubmitting = async (visit: Visit) =>
   submittingPage(visit, askedOf(visit.search.get("payee"), visit.search.get("asset")), null);
 
-const submittingPage = (visit: Visit, asked: Asked, refusal: Refusal | null) =>
-  ({
+async function submittingPage(visit: Visit, asked: Asked, refusal: Refusal | null) {
+  const found = await readSubmission(visit.ctx, visit.caller, asked);
+  if (isRefusal(found)) return found;
+  return {
     title: "Submit payouts",
     section: "money",
     status: refusal ? statusOf(refusal.refused) : 200,
     content: (
       <Confirmation
-        title={asked ? "Submit a payout?" : "Submit all that is owed?"}
+        title={asked.payee === undefined ? "Submit all that is owed?" : "Submit a payout?"}
         back={PAYEES}
         problem={refusal?.message}
       >
-        <p>
-          {asked ? (
-            <>
-              All that is owed to <Text of={asked.payee} /> in {asked.asset} becomes one payout.
-            </>
-          ) : (
-            "Each payee gets one payout of all that is owed to it, a thousand payees at a time."
-          )}{" "}
-          Its amount is fixed from then on. You pay it by your own means, and mark it.
-        </p>
-        <Form by={visit} action={`${PAYOUTS}/submit`} label="Confirm">
-          {asked ? (
-            <>
-              <input type="hidden" name="payee" value={asked.payee} />
-              <input type="hidden" name="asset" value={asked.asset} />
-            </>
-          ) : null}
-          <button type="submit" class="primary wide">
-            Submit
-          </button>
-        </Form>
+        {found.payouts.length === 0 ? (
+          <p>
+            Nothing is owed{asked.payee === undefined ? null : <> to {<Text of={asked.payee} />}</>}, so there
+            is nothing to submit.
+          </p>
+        ) : (
+          <Submitting visit={visit} asked={asked} of={found} />
+        )}
       </Confirmation>
     ),
-  }) as const;
+  } as const;
+}
+
+type Submitted = Exclude<Awaited<ReturnType<typeof readSubmission>>, Refusal>;
+
+const Submitting = ({ visit, asked, of }: { visit: Visit; asked: Asked; of: Submitted }) => (
+  <>
+    <BatchTable of={of.payouts} />
+    <Facts
+      of={[
+        ["Payouts", String(of.payouts.length)],
+        ...of.totals.map(({ asset, amount }) => ["Together", <Amount of={amount} asset={asset} />] as const),
+      ]}
+    />
+    <p class="hint">
+      {of.hasMore ? "More payees are owed something: one submission has a thousand payouts at most. " : null}
+      {of.needsPasskey
+        ? "This is above the passkey threshold, so you sign exactly this with your passkey. Where something else is owed by then, nothing is submitted. "
+        : null}
+      The amount of a payout is fixed when it is submitted. You pay it by your own means, and mark it.
+    </p>
+    <Form
+      by={visit}
+      action={`${PAYOUTS}/submit`}
+      label="Confirm"
+      attributes={
+        of.needsPasskey
+          ? { "data-signed": "/auth/passkey/payouts/challenge", "data-signs": "batch payee asset" }
+          : {}
+      }
+    >
+      {Object.entries(asked).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+      {of.needsPasskey ? (
+        <>
+          <input type="hidden" name="batch" value={of.digest} />
+          <input type="hidden" name="passkey_token" value="" />
+        </>
+      ) : null}
+      <p class="notice problem" role="alert" data-problem hidden />
+      <button type="submit" class="primary wide">
+        Submit{of.needsPasskey ? " with your passkey" : null}
+      </button>
+    </Form>
+  </>
+);
+
+/** Every payout, with the whole name of its payee: what is submitted is what is read. */
+const BatchTable = ({ of }: { of: readonly OwedAmount[] }) => (
+  <section class="scrolled" aria-label="What is submitted" tabindex={0}>
+    <Table
+      label="Payouts"
+      columns={["Payee", "Amount"]}
+      numbers={["Amount"]}
+      rows={of.map(({ payee, asset, amount }) => [<Text of={payee} />, <Amount of={amount} asset={asset} />])}
+    />
+  </section>
+);
 
 export async function sendSubmitting(submission: Submission) {
   const { ctx, caller, fields } = submission;
@@ -151,6 +204,8 @@ export async function sendSubmitting(submission: Submission) {
   const made = await submitPayouts(ctx, caller, {
     ...{ organisation_id: caller.organisationId, mode: caller.mode },
     ...asked,
+    ...(fields.batch && { batch: fields.batch }),
+    ...(fields.passkey_token && { passkey_token: fields.passkey_token }),
   });
   if (isRefusal(made)) return submittingPage(submission, asked, made);
   const done = made.data.length === 0 ? "none" : made.has_more ? "some" : "submitted";

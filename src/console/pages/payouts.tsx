@@ -24,7 +24,7 @@ const isStatus = (text: string | null): text is Payout["status"] =>
 
 const DONE: Readonly<Record<string, string>> = {
   submitted: "Submitted. Pay them by your own means, then mark each of them.",
-  some: "Submitted, and more is owed: to the payees after the first thousand, or above the passkey threshold, which is submitted on the command line.",
+  some: "Submitted, and more is owed: to the payees after the first thousand.",
   none: "Nothing is owed: no payout was submitted.",
   paid: "The payout is marked as paid.",
   failed: "The payout is marked as failed. Its amount is owed again.",
@@ -89,44 +89,41 @@ const endingPath = (id: string, as: Ending): string =>
 const PayoutTable = ({ of, mayPay: pays }: { of: readonly Payout[]; mayPay: boolean }) => (
   <Table
     label="Payouts"
-    columns={[
-      "Payee",
-      "Amount",
-      "Status",
-      "Reference or reason",
-      "Submitted",
-      "Id",
-      ...(pays ? ["Action"] : []),
-    ]}
-    wide={["Id"]}
+    columns={["Payee", "Amount", "Status", "Reference or reason", "Submitted", ...(pays ? ["Action"] : [])]}
     numbers={["Amount"]}
-    rows={of.map((payout) => [
-      <Line of={payout.payee} />,
-      <Amount of={payout.amount} asset={payout.asset} />,
-      STATUS_WORDS[payout.status],
-      <Line of={payout.reason ?? payout.reference ?? ""} />,
-      <Time at={payout.createdAt} />,
-      <Id of={payout.id} />,
-      ...(pays ? [<Actions of={payout} />] : []),
+    rows={of.map(({ id, payee, amount, asset, status, reason, reference, createdAt }) => [
+      <Line of={payee} />,
+      <Amount of={amount} asset={asset} />,
+      STATUS_WORDS[status],
+      (reason ?? reference) ? <Line of={reason ?? reference ?? ""} /> : "",
+      <span class="stacked">
+        <Time at={createdAt} />
+        <Id of={id} />
+      </span>,
+      ...(pays ? [status === "failed" ? "" : <Actions of={{ id, status }} />] : []),
     ])}
   />
 );
 
-const Actions = ({ of: { id, status } }: { of: Payout }) =>
-  status === "submitted" ? (
-    <>
-      <a href={endingPath(id, "paid")} data-dialog>
-        Mark as paid
-      </a>{" "}
-      <a href={endingPath(id, "failed")} data-dialog>
-        It failed
-      </a>
-    </>
-  ) : status === "paid" ? (
-    <a href={endingPath(id, "returned")} data-dialog>
-      It came back
-    </a>
-  ) : null;
+const Actions = ({ of: { id, status } }: { of: Pick<Payout, "id" | "status"> }) => (
+  <span class="row-actions">
+    {status === "submitted" ? (
+      <>
+        <EndLink id={id} as="paid" words="Mark as paid" />
+        <EndLink id={id} as="failed" words="It failed" />
+      </>
+    ) : (
+      <EndLink id={id} as="returned" words="It came back" />
+    )}
+  </span>
+);
+
+const EndLink = ({ id, as, words }: { id: string; as: Ending; words: string }) => (
+  <a href={endingPath(id, as)} data-dialog>
+    {words}
+    <span class="hidden">: {id}</span>
+  </a>
+);
 
 /** How a payout ends: the title of its confirmation, what that does, and the field that it takes. */
 const ENDINGS = {

@@ -90,7 +90,7 @@ const Settlement = ({
     attributes={{
       "data-split-root": "",
       "data-warrant": warrant.id,
-      ...(needsPasskey && { "data-signed": "" }),
+      ...(needsPasskey && { "data-signed": "/auth/passkey/challenge" }),
     }}
   >
     <input type="hidden" name="version" value={String(warrant.version)} />

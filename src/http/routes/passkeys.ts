@@ -5,6 +5,7 @@ import { noBody, noQuery } from "../../resources/input.ts";
 import {
   approvalForm,
   assertionBody,
+  correctionApprovalBody,
   creationOptionsForm,
   decisionBody,
   ownPasswordBody,
@@ -12,8 +13,10 @@ import {
   passkeyForm,
   passkeyListForm,
   passkeySignInBody,
+  payoutsBody,
   requestOptionsForm,
 } from "../../resources/passkey.ts";
+import { challengeCorrection, challengePayouts } from "../../services/admin/signatures.ts";
 import { approveDecision, challengeDecision } from "../../services/auth/passkeys/approve.ts";
 import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import { beginRegistration, finishRegistration } from "../../services/auth/passkeys/register.ts";
@@ -28,6 +31,7 @@ const tags = ["Passkeys"];
 const own = { tags, access: ACCESS.keepOwnSignIn } as const;
 const registers = { tags, access: ACCESS.registerPasskey, bucket: "write" } as const;
 const signsIn = { tags, access: null, bucket: "write" } as const;
+const administers = { tags, access: ACCESS.administer, bucket: "write" } as const;
 const approves = { tags, access: ACCESS.settleWarrant, bucket: "write" } as const;
 
 /** `/auth/passkeys` and `/auth/passkey` (docs/people, "Passkeys"). */
@@ -142,6 +146,42 @@ export const passkeyRoutes: readonly Route[] = [
     },
   ),
   post(
+    "/auth/passkey/corrections/challenge",
+    {
+      body: correctionApprovalBody,
+      query: noQuery,
+      detail: route({
+        ...administers,
+        summary: "Begin to sign the approval of a correction",
+        answers: requestOptionsForm,
+        responses: {
+          "200": "Options for navigator.credentials.get.",
+          "403": "passkey_unavailable",
+          "404": "correction_not_found",
+        },
+      }),
+    },
+    async (call) => resource(await challengeCorrection(call.ctx, callerOf(call), call.body)),
+  ),
+  post(
+    "/auth/passkey/payouts/challenge",
+    {
+      body: payoutsBody,
+      query: noQuery,
+      detail: route({
+        ...administers,
+        summary: "Begin to sign payouts",
+        answers: requestOptionsForm,
+        responses: {
+          "200": "Options for navigator.credentials.get.",
+          "403": "passkey_unavailable",
+          "409": "version_conflict",
+        },
+      }),
+    },
+    async (call) => resource(await challengePayouts(call.ctx, callerOf(call), call.body)),
+  ),
+  post(
     "/auth/passkey/assertion",
     {
       body: assertionBody,
@@ -150,7 +190,9 @@ export const passkeyRoutes: readonly Route[] = [
         ...approves,
         summary: "Turn the signature into a token for that decision",
         answers: approvalForm,
-        responses: { "201": "The token, for Service-Passkey: good once, within 120 seconds." },
+        responses: {
+          "201": "The token, for Service-Passkey or a form of the console: good once, within 120 seconds.",
+        },
       }),
     },
     async (call) => resource(await approveDecision(call.ctx, callerOf(call), call.body), 201),

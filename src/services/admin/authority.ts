@@ -60,6 +60,8 @@ export async function readableScope(
  */
 type Administration<N extends Needs, Answer> = {
   readonly scope: Scope;
+  /** How many entries it has in the audit log at most; 3 where it does not say. */
+  readonly entriesMax?: number;
   readonly needs: N & Complete<N, N & CredentialNeeds>;
   readonly decide: (
     snapshot: Snapshot<N & CredentialNeeds>,
@@ -76,13 +78,14 @@ export async function administer<N extends Needs, Answer>(
   ctx: Context,
   authority: Authority,
   role: Role,
-  { scope, needs, decide }: Administration<N, Answer>,
+  { scope, entriesMax, needs, decide }: Administration<N, Answer>,
 ): Promise<Answer | Refusal> {
   const elsewhere = refuseOrganisation(authority, { id: scope.organisationId });
   if (elsewhere) return elsewhere;
   const credentialNeeds = authority.kind === "machine" ? NO_CREDENTIAL : credentialOf(authority);
   return executeAudited<N & CredentialNeeds, Answer>(ctx, administratorOf(authority), {
     scope,
+    entriesMax,
     // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
     needs: { ...needs, ...credentialNeeds } satisfies N & CredentialNeeds as ScopedCommand<
       N & CredentialNeeds,

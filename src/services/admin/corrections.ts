@@ -1,13 +1,15 @@
-import { type Correction, countedAmount, differenceOf } from "../../core/correction.ts";
+import { hashSecret } from "../../core/api-key.ts";
+import { type Correction, countedAmount, differenceOf, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
-import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
-import { isAboveThreshold } from "../../core/passkey.ts";
+import { approvalOfCorrection, isAboveThreshold } from "../../core/passkey.ts";
 import { type Balance, correct, NO_BALANCE } from "../../core/postings.ts";
 import type { PersonCaller } from "../../core/roles.ts";
 import { type CorrectionResource, correctionResource } from "../../resources/correction.ts";
 import type { Put } from "../../store/change.ts";
 import type { Audited } from "../audited.ts";
+import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseText } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
@@ -60,9 +62,7 @@ export async function correctBalance(
       };
       const problem = refuseUnacknowledged(instance, deposit.mode) ?? refuseDifference(balance, correction);
       if (problem) return { answer: problem };
-      const difference = differenceOf(correction);
-      const moved = { amount: difference < 0n ? -difference : difference, asset: deposit.asset };
-      return isAboveThreshold(organisation.passkeyThreshold, moved)
+      return isAboveThreshold(organisation.passkeyThreshold, movedBy(correction))
         ? written(null, { ...correction, status: "proposed" }, recordedAt)
         : written(null, correction, recordedAt);
     },
@@ -101,11 +101,12 @@ function refuseDifference(found: Balance | null, correction: Correction): Refusa
     : null;
 }
 
-/** The writes of a correction; with its posting where it is recorded. */
+/** The writes of a correction; with its posting where it is recorded, and the signature that it used. */
 function written(
   before: Correction | null,
   correction: Correction,
   recordedAt: number,
+  used: readonly Put[] = [],
 ): Audited<CorrectionResource> {
   const { id, organisationId, mode, asset, status } = correction;
   const posting: Put = {
@@ -118,7 +119,11 @@ function written(
   const answer = correctionResource(correction);
   return {
     answer,
-    put: [{ kind: "correction", before, row: correction }, ...(status === "recorded" ? [posting] : [])],
+    put: [
+      { kind: "correction", before, row: correction },
+      ...(status === "recorded" ? [posting] : []),
+      ...used,
+    ],
     entries: [
       {
         action: `correction.${status}`,
@@ -130,42 +135,59 @@ function written(
   };
 }
 
+export type DecideInput = {
+  readonly correction_id: string;
+  readonly decision: "approve" | "withdraw";
+  /** The token of a passkey's signature over the approval. */
+  readonly passkey_token?: string;
+};
+
 /**
  * A second person approves what was proposed, and it is posted; or anybody withdraws it. Refused with `second_person_required`
- * where the person proposed it themselves.
+ * where the person proposed it themselves; an approval above the passkey threshold is signed, else `passkey_required` or
+ * `passkey_unavailable`.
  */
 export async function decideCorrection(
   ctx: Context,
   caller: PersonCaller,
-  {
-    correction_id: id,
-    decision,
-  }: { readonly correction_id: string; readonly decision: "approve" | "withdraw" },
+  { correction_id: id, decision, passkey_token: passkeyToken }: DecideInput,
 ): Promise<CorrectionResource | Refusal> {
   const refused = refuseAuthority(caller, "admin");
   if (refused) return refused;
   return administer(ctx, caller, "admin", {
     scope: caller,
-    needs: { correction: id, deposit: { from: "correction" }, balance: { from: "deposit" } },
-    decide({ correction, balance, instance, recordedAt }, now): Audited<CorrectionResource> {
-      if (!correction) return { answer: refuse("correction_not_found", `There is no correction ${id}.`) };
-      if (correction.status !== "proposed")
-        return {
-          answer: refuse("illegal_transition", `The correction ${id} is ${correction.status} already.`),
-        };
-      const decided = { ...correction, decidedBy: caller.userId, decidedAt: now };
-      if (decision === "withdraw")
-        return written(correction, { ...decided, status: "withdrawn" }, recordedAt);
+    needs: {
+      ...{ correction: id, deposit: { from: "correction" }, balance: { from: "deposit" } },
+      passkeyApproval: passkeyToken === undefined ? null : hashSecret(passkeyToken),
+      passkeys: caller.userId,
+    },
+    decide(snapshot, now): Audited<CorrectionResource> {
+      const { correction, balance, instance, recordedAt } = snapshot;
+      if (!correction) return { answer: correctionNotFound(id) };
+      const closed = refuseDecided(correction);
+      if (closed) return { answer: closed };
+      const decidedAs = (status: "recorded" | "withdrawn"): Correction => ({
+        ...correction,
+        ...{ status, decidedBy: caller.userId, decidedAt: now },
+      });
+      if (decision === "withdraw") return written(correction, decidedAs("withdrawn"), recordedAt);
       const problem =
         refuseFirstPerson(correction, caller) ??
         refuseUnacknowledged(instance, correction.mode) ??
         refuseDifference(balance, correction);
-      return problem
-        ? { answer: problem }
-        : written(correction, { ...decided, status: "recorded" }, recordedAt);
+      if (problem) return { answer: problem };
+      const signed = approvalOfCorrection(caller.userId, id);
+      const used = useApproval(snapshot, signed, [movedBy(correction)], now);
+      return isRefusal(used)
+        ? { answer: used }
+        : written(correction, decidedAs("recorded"), recordedAt, used);
     },
   });
 }
+
+/** What is approved or withdrawn is decided for good. */
+export const refuseDecided = ({ id, status }: Correction): Refusal | null =>
+  status === "proposed" ? null : refuse("illegal_transition", `The correction ${id} is ${status} already.`);
 
 const refuseFirstPerson = ({ proposedBy }: Correction, { userId }: PersonCaller): Refusal | null =>
   proposedBy === userId
@@ -173,3 +195,6 @@ const refuseFirstPerson = ({ proposedBy }: Correction, { userId }: PersonCaller)
     : null;
 
 const depositNotFound = (id: string): Refusal => refuse("deposit_not_found", `There is no deposit ${id}.`);
+
+export const correctionNotFound = (id: string): Refusal =>
+  refuse("correction_not_found", `There is no correction ${id}.`);

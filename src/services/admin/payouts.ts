@@ -1,8 +1,12 @@
+import { hashSecret } from "../../core/api-key.ts";
 import type { WalletTransaction } from "../../core/chain-transaction.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { isAboveThreshold } from "../../core/passkey.ts";
+import type { Organisation } from "../../core/organisation.ts";
+import { submissionOf } from "../../core/passkey.ts";
 import {
+  batchDigest,
   endedPayout,
+  type OwedAmount,
   PAYOUT_STATUSES,
   type PayeeAccount,
   type PayeeName,
@@ -10,10 +14,10 @@ import {
   type PayoutEnd,
   type PayoutStatus,
   RAILS,
+  totalsOf,
 } from "../../core/payout.ts";
-import { endPayout as endLegs, failPayout, submitPayout as submitLegs } from "../../core/postings.ts";
-import { NO_PROGRESS, type Progress } from "../../core/progress.ts";
-import { type PayoutTransaction, type PayoutWait, railOf } from "../../core/rail.ts";
+import { endPayout as endLegs, failPayout, type PayeeBalance } from "../../core/postings.ts";
+import { type PayoutTransaction, railOf } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import {
   owedResource,
@@ -23,174 +27,136 @@ import {
 } from "../../resources/payout.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Audited } from "../audited.ts";
+import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf } from "../page-of-list.ts";
 import { payoutPosting } from "../payout-posting.ts";
-import { releasePut } from "../rails/release.ts";
+import { releasedOf, submittedOf } from "../rails/release.ts";
 import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
+import { type Asked, readBatch, refuseOtherBatch } from "./payout-batch.ts";
 
 type ScopeInput = { readonly organisation_id: string; readonly mode: Mode };
 
-/** How many payouts one run submits. */
-const SUBMITTED_MAX = 1_000;
-/** How many of them are given to the store at once. */
-const AT_ONCE = 50;
-
-export type SubmitInput = ScopeInput & {
-  /** Without it, every payee that is owed something, of any asset. */
-  readonly payee?: string;
-  /** What is owed to that payee; without it, `USDC`. */
-  readonly asset?: string;
-  /** `book`: to be paid by your own means, also where a wallet could send it. */
-  readonly rail?: "book";
-};
+export type SubmitInput = ScopeInput &
+  Asked & {
+    /** The batch that a person has seen, by its digest: anything else is refused. Without it, what is owed now. */
+    readonly batch?: string;
+    /** The token of a passkey's signature over that batch. */
+    readonly passkey_token?: string;
+    /** `book`: to be paid by your own means, also where a wallet could send it. */
+    readonly rail?: "book";
+  };
 
 /**
- * Begins payouts: of all that is owed to a payee, or to each of the first thousand. What goes to an address on a treasury's chain
- * is released instead, whatever the limits are: the answer shows it as owed, and the server sends it. Whoever is owed nothing gets no payout, so to
- * run it twice submits nothing twice. `has_more` says that more are owed something:
- * the payees after them, or those whose payout was refused, such as above the threshold. It is refused where all were.
+ * Begins payouts: of all that is owed to a payee, or to each of the first thousand; all of them, or none. What goes
+ * to an address on a treasury's chain is released instead, whatever the limits are: the answer shows it as owed, and the server
+ * sends it. Whoever is owed nothing gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
  */
 export async function submitPayouts(
   ctx: Context,
   authority: Authority,
-  input: SubmitInput,
-  progress: Progress = NO_PROGRESS,
+  { organisation_id, mode, batch: seen, passkey_token: token, rail, ...asked }: SubmitInput,
 ): Promise<PayoutList | Refusal> {
-  const { asset = "USDC", payee, rail } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
-    refuseAsset("asset", asset) ??
+    refuseAsset("asset", asked.asset ?? "USDC") ??
     (rail === undefined ? null : refuseUnlisted("rail", rail, RAILS.slice(0, 1))) ??
-    (payee === undefined && input.asset !== undefined
+    (asked.payee === undefined && asked.asset !== undefined
       ? refuseField("asset", "goes together with payee; without both, all that is owed is submitted")
       : null);
   if (refused) return refused;
   const found = await ctx.store.read(async (reader) => {
-    const scope = await readableScope(reader, authority, "admin", input);
-    if (isRefusal(scope)) return scope;
-    const owed =
-      payee === undefined ? await reader.payees.owed(scope, 0, SUBMITTED_MAX + 1) : [{ payee, asset }];
-    return { scope, owed };
+    const scope = await readableScope(reader, authority, "admin", { organisation_id, mode });
+    return isRefusal(scope) ? scope : { scope, batch: await readBatch(reader, scope, asked) };
   });
   if (isRefusal(found)) return found;
-  const { scope, owed } = found;
-  const data: PayoutResource[] = [];
-  let left: Refusal | null = null;
-  const [now, hasMore] = [owed.slice(0, SUBMITTED_MAX), owed.length > SUBMITTED_MAX];
-  for (let at = 0; at < now.length; at += AT_ONCE) {
-    const submitted = await Promise.all(
-      now.slice(at, at + AT_ONCE).map((name) => submitOne(ctx, authority, scope, name, rail)),
-    );
-    for (const answer of submitted) {
-      if (isRefusal(answer)) left ??= answer;
-      else if (answer.payout !== null) data.push(answer.payout);
-    }
-    progress.update(Math.min(at + AT_ONCE, now.length), now.length);
-  }
-  if (left && data.length === 0) return left;
-  return { object: "list", data, has_more: hasMore || left !== null, next_cursor: null };
+  const { scope, batch } = found;
+  const shown = { seen: seen ?? null, passkeyToken: token ?? null, rail };
+  const made = await releasePayouts(ctx, authority, { scope, payees: batch.payouts, ...shown });
+  return isRefusal(made) ? made : { object: "list", data: made, has_more: batch.hasMore, next_cursor: null };
 }
 
-/** `payout` is null where nothing is owed. */
-type Submitted = { readonly payout: PayoutResource | null };
+type Release = {
+  readonly scope: Scope;
+  /** Whom to pay, each of them once. */
+  readonly payees: readonly PayeeName[];
+  /** The digest of the batch that a person has seen (`batchDigest`); null where they submit whatever is owed. */
+  readonly seen: string | null;
+  readonly passkeyToken: string | null;
+  readonly rail: SubmitInput["rail"];
+};
 
-function submitOne(
+/**
+ * Begins a payout of all that is owed to each of these payees, in one commit. Where one of them, or their sum, is above the
+ * passkey threshold, or a wallet is to send one, a person's passkey must have signed exactly these: else `passkey_required` or `passkey_unavailable`. The
+ * signature is used up in the same commit. Refused with `version_conflict` where something else is owed than what was seen.
+ */
+async function releasePayouts(
   ctx: Context,
   authority: Authority,
-  scope: Scope,
-  { asset, payee }: PayeeName,
-  rail: SubmitInput["rail"],
-): Promise<Submitted | Refusal> {
-  const id = ctx.newId("payout");
+  { scope, payees, seen, passkeyToken, rail }: Release,
+): Promise<readonly PayoutResource[] | Refusal> {
+  const ids = payees.map(() => ctx.newId("payout"));
   return administer(ctx, authority, "admin", {
     scope,
+    entriesMax: payees.length,
     needs: {
-      payeeBalance: { asset, payee },
-      payoutWait: { asset, payee },
-      railState: { mode: scope.mode, asset },
+      payeeBalances: payees,
+      payoutWaits: payees,
+      railStates: payees.map(({ asset }) => ({ mode: scope.mode, asset })),
+      passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
+      passkeys: authority.kind === "person" ? authority.userId : null,
     },
-    decide(
-      { payeeBalance, payoutWait, railState, organisation, instance, recordedAt },
-      now,
-    ): Audited<Submitted> {
-      const amount = payeeBalance?.payable ?? 0n;
-      if (amount === 0n) return { answer: { payout: null } };
-      const refused =
-        refuseUnacknowledged(instance, scope.mode) ??
-        refuseUnsigned(authority, organisation.passkeyThreshold, { amount, asset });
-      if (refused) return { answer: refused };
-      if ((rail ?? railOf(payee, railState)) === "evm")
-        return released(authority, scope, { asset, payee, amount }, payoutWait, recordedAt);
-      const { organisationId, mode } = scope;
-      const payout: Payout = {
-        ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
-        ...{ reference: null, reason: null, createdAt: now, endedAt: null },
-      };
-      const after = payoutResource(payout);
+    decide(snapshot, now): Audited<readonly PayoutResource[]> {
+      const owed = owedNow(payees, snapshot.payeeBalances);
+      if (seen !== null && seen !== batchDigest(scope, owed)) return { answer: refuseOtherBatch() };
+      const begun = owed.map((one) => {
+        const at = payees.findIndex(({ asset, payee }) => asset === one.asset && payee === one.payee);
+        const wait = snapshot.payoutWaits[at] ?? null;
+        return (rail ?? railOf(one.payee, snapshot.railStates[at] ?? null)) === "evm"
+          ? releasedOf(scope, one, wait, snapshot.recordedAt)
+          : submittedOf(scope, one, wait, { id: ids[at] ?? "", now, recordedAt: snapshot.recordedAt });
+      });
+      const [first, ...others] = begun;
+      if (first === undefined) return { answer: [] };
+      const standsStill = refuseUnacknowledged(snapshot.instance, scope.mode);
+      if (standsStill) return { answer: standsStill };
+      const used =
+        authority.kind === "person"
+          ? useApproval(
+              begun.some(({ isReleased }) => isReleased) ? signedWhatever(snapshot) : snapshot,
+              submissionOf(authority.userId, batchDigest(scope, owed)),
+              totalsOf(owed),
+              now,
+            )
+          : [];
+      if (isRefusal(used)) return { answer: used };
       return {
-        answer: { payout: after },
-        put: [
-          { kind: "payout", before: null, row: payout },
-          payoutPosting(payout, "payout_submitted", submitLegs(amount), recordedAt),
-          ...(payoutWait?.released == null ? [] : [unreleasedPut(payoutWait, recordedAt)]),
-        ],
-        entries: [{ action: "payout.submitted", subject: id, before: null, after }],
+        answer: begun.map(({ shown }) => shown),
+        put: [...begun.flatMap(({ put }) => put), ...used],
+        entries: [first.entry, ...others.map(({ entry }) => entry)],
       };
     },
   });
 }
 
-/** What was released and is paid by other means is not sent too. */
-const unreleasedPut = (before: PayoutWait, since: number) =>
-  ({
-    kind: "payoutWait",
-    before,
-    row: { ...before, code: null, detail: null, until: null, released: null, since },
-  }) as const;
+/** What a wallet sends above its limits is signed, however little it is. */
+const signedWhatever = <Of extends { readonly organisation: Organisation }>(snapshot: Of): Of => ({
+  ...snapshot,
+  organisation: { ...snapshot.organisation, passkeyThreshold: 0n },
+});
 
-/** What a wallet is to send: it does so by itself within its limits, and above them where the operator of the machine says so. */
-function released(
-  authority: Authority,
-  scope: Scope,
-  { amount, ...name }: PayeeName & { readonly amount: bigint },
-  before: PayoutWait | null,
-  recordedAt: number,
-): Audited<Submitted> {
-  if (authority.kind !== "machine") {
-    return {
-      answer: refuse(
-        "passkey_required",
-        `A wallet sends what is owed to ${name.payee} by itself, within its limits. Above them, or after a payout that failed, the operator of the machine releases it, with holdfast payouts submit.`,
-      ),
-    };
-  }
-  const balance = { payable: amount, submitted: 0n, paidOut: 0n };
-  const after = owedResource(scope, { ...name, balance }, "evm", {
-    ...{ code: "released", detail: null, until: null },
-  });
-  return {
-    answer: { payout: after },
-    put: [releasePut(scope, name, amount, before, recordedAt)],
-    entries: [{ action: "payout.released", subject: name.payee, before: null, after }],
-  };
-}
-
-/** Above the passkey threshold nobody pays out in a browser: the operator of the machine does. */
-const refuseUnsigned = (
-  authority: Authority,
-  threshold: bigint | null,
-  priced: { readonly amount: bigint; readonly asset: string },
-): Refusal | null =>
-  authority.kind !== "machine" && isAboveThreshold(threshold, priced)
-    ? refuse(
-        "passkey_required",
-        `The payout of ${priced.amount} ${priced.asset} is above the passkey threshold ${threshold}. The operator of the machine submits it, with holdfast payouts submit.`,
-      )
-    : null;
+/** Whoever is owed nothing is left out. */
+const owedNow = (
+  payees: readonly PayeeName[],
+  balances: readonly (PayeeBalance | null)[],
+): readonly OwedAmount[] =>
+  payees
+    .map(({ asset, payee }, at) => ({ asset, payee, amount: balances[at]?.payable ?? 0n }))
+    .filter(({ amount }) => amount > 0n);
 
 /** Records that a payout has reached its payee. With the same reference again, the answer is the payout as it is. */
 export function markPaid(

@@ -19,8 +19,8 @@ export type StatementInput = {
 };
 
 /** How many postings are summed, or shown, from one snapshot. */
-const SUMMED_AT_ONCE = 50_000;
-const LINES_AT_ONCE = 1_000;
+const SUMMED_AT_ONCE = 20_000;
+const LINES_AT_ONCE = 500;
 
 /**
  * Every posting of an organisation and mode in a period, with its cause and the balances after it, asset by asset, in pages. It
@@ -74,17 +74,11 @@ export type StatementFormat = (typeof STATEMENT_FORMATS)[number];
 export const statementHead = (format: StatementFormat): string =>
   format === "csv" ? csvLine(STATEMENT_COLUMNS) : "";
 
-/** A page of a statement as text. Amounts are numbers in CSV. */
+/** A page of a statement as text. */
 export const statementText = (page: readonly StatementLine[], format: StatementFormat): string =>
   format === "jsonl"
     ? page.map((line) => `${JSON.stringify(line)}\n`).join("")
-    : page.map((line) => csvLine(STATEMENT_COLUMNS.map((column) => shown(line, column)))).join("");
-
-const TEXTS: ReadonlySet<string> = new Set(["recorded_at", "asset", "kind", "cause_id", "payee"]);
-const shown = (line: StatementLine, column: (typeof STATEMENT_COLUMNS)[number]): string | bigint | null => {
-  const value = line[column];
-  return value === null || TEXTS.has(column) ? value : BigInt(value);
-};
+    : page.map((line) => csvLine(STATEMENT_COLUMNS.map((column) => line[column]))).join("");
 
 const timeOf = (text: string | undefined, otherwise: number): number | null =>
   text === undefined ? otherwise : parseTime(text);
@@ -101,27 +95,34 @@ async function* pagesOf(
   { accounts, first, last }: Asked,
 ): AsyncGenerator<readonly StatementLine[]> {
   for (const { account, asset } of accounts) {
-    let after = await balanceAt(ctx, account, first);
-    for (let at = first; ; ) {
+    let before: Legs | null = null;
+    for (let at = first; ; await othersTurn()) {
       const from = at;
       const postings = await ctx.store.read((reader) =>
         reader.statements.postings(account, from, last, LINES_AT_ONCE),
       );
+      if (postings.length === 0) break;
+      // An empty period needs no sum of all that was before it.
+      let after: Legs = before ?? (await balanceAt(ctx, account, first));
       const lines = postings.map(({ position, ...posting }) => {
         at = position;
         after = addLegs(after, posting.legs);
         return statementLine({ ...posting, asset, after });
       });
-      if (lines.length > 0) yield lines;
+      before = after;
+      yield lines;
       if (lines.length < LINES_AT_ONCE) break;
     }
   }
 }
 
+/** Between two reads everybody else is answered, however fast a statement is taken. */
+const othersTurn = (): Promise<unknown> => new Promise(setImmediate);
+
 /** The balances of an account after the posting at a position, or before it. */
 async function balanceAt(ctx: Context, account: number, until: number): Promise<Legs> {
   let sum = NO_LEGS;
-  for (let after = 0; ; ) {
+  for (let after = 0; ; await othersTurn()) {
     const from = after;
     const { legs, last } = await ctx.store.read((reader) =>
       reader.statements.sums(account, from, until, SUMMED_AT_ONCE),

@@ -1,8 +1,12 @@
-import { type Correction, countedAmount } from "../../core/correction.ts";
+import { type Correction, countedAmount, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
-import type { PayeeAccount, Payout } from "../../core/payout.ts";
+import { isAboveThreshold, type Priced } from "../../core/passkey.ts";
+import { type PayeeAccount, type Payout, totalsOf } from "../../core/payout.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { Reader } from "../../store/reader.ts";
+import { correctionNotFound } from "../admin/corrections.ts";
+import { type Asked, readBatch } from "../admin/payout-batch.ts";
 import type { Context } from "../context.ts";
 import { firstOf, type More } from "../page-of-list.ts";
 
@@ -59,17 +63,36 @@ export async function readCorrections(
   return firstOf(found, PAGE_SIZE, ({ id }) => id);
 }
 
+/** A correction, and whether its approval needs the signature of a passkey. */
 export async function readCorrection(
   ctx: Context,
   caller: Caller,
   id: string,
-): Promise<Correction | Refusal> {
+): Promise<{ readonly correction: Correction; readonly needsPasskey: boolean } | Refusal> {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
-  const found = await ctx.store.read((reader) => reader.corrections.get(id));
-  return found && isOf(caller, found)
-    ? found
-    : refuse("correction_not_found", `There is no correction ${id}.`);
+  return ctx.store.read(async (reader) => {
+    const correction = await reader.corrections.get(id);
+    return correction && isOf(caller, correction)
+      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, [movedBy(correction)]) }
+      : correctionNotFound(id);
+  });
+}
+
+/** What a submission would pay out, how much it is together, and whether it needs the signature of a passkey. */
+export async function readSubmission(ctx: Context, caller: Caller, asked: Asked) {
+  const refused = refuseAccess(caller, ACCESS.administer);
+  if (refused) return refused;
+  return ctx.store.read(async (reader) => {
+    const batch = await readBatch(reader, caller, asked);
+    const totals = totalsOf(batch.payouts);
+    return { ...batch, totals, needsPasskey: await isAboveThresholdOf(reader, caller, totals) };
+  });
+}
+
+async function isAboveThresholdOf(reader: Reader, { organisationId }: Caller, moved: readonly Priced[]) {
+  const organisation = await reader.organisations.get(organisationId);
+  return moved.some((priced) => isAboveThreshold(organisation?.passkeyThreshold ?? null, priced));
 }
 
 /** A deposit, and what it counts for. */

@@ -76,10 +76,17 @@ async function judgeOne(
       payout: of.payoutId,
       payoutTransaction: { from: "payout" },
       payoutChainTransaction: { from: "payoutTransaction" },
-      railState: { mode: of.mode, asset: of.asset },
+      railStates: [{ mode: of.mode, asset: of.asset }],
     },
     decide(
-      { payout, payoutTransaction: before, payoutChainTransaction: now, railState, instance, recordedAt },
+      {
+        payout,
+        payoutTransaction: before,
+        payoutChainTransaction: now,
+        railStates: [railState = null],
+        instance,
+        recordedAt,
+      },
       at,
     ) {
       const isAsSeen =

@@ -24,8 +24,8 @@ export async function keepRailStates(ctx: Context): Promise<void> {
 function keepOne(ctx: Context, { mode, asset, chainId, token, address: wallet }: Treasury): Promise<unknown> {
   return ctx.store.execute({
     scope: null,
-    needs: { railState: { mode, asset } },
-    decide({ railState: before }) {
+    needs: { railStates: [{ mode, asset }] },
+    decide({ railStates: [before = null] }) {
       const isSameWallet = before?.wallet === wallet && before.chainId === chainId;
       if (isSameWallet && before.token === token && before.code !== "no_treasury") return { answer: null };
       const kept = isSameWallet ? before : { acceptedNonce: null, ...RUNS };
@@ -63,8 +63,8 @@ export async function setRailCode(
     of.map(({ mode, asset }) =>
       ctx.store.execute({
         scope: null,
-        needs: { railState: { mode, asset } },
-        decide({ railState: before, recordedAt }) {
+        needs: { railStates: [{ mode, asset }] },
+        decide({ railStates: [before = null], recordedAt }) {
           if (before === null || before.code === code || isStopped(before)) return { answer: false };
           const since = code === null ? null : recordedAt;
           const row: RailState = { ...before, code, detail, since, seenNonce: seenNonce ?? null };
@@ -110,10 +110,10 @@ export async function resumeRail(
 }
 
 const resumeOne = (ctx: Context, { mode, asset }: Named, isAsked: boolean, nonce: number | undefined) =>
-  ctx.store.execute<{ railState: Named }, null>({
+  ctx.store.execute<{ railStates: readonly Named[] }, null>({
     scope: null,
-    needs: { railState: { mode, asset } },
-    decide({ railState: before }) {
+    needs: { railStates: [{ mode, asset }] },
+    decide({ railStates: [before = null] }) {
       const isOf = before?.code === "unknown_transactions" || (isAsked && before?.code === "other_amount");
       if (!before || !isOf) return { answer: null };
       const { seenNonce } = before;

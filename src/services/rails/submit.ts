@@ -18,6 +18,7 @@ import type { Scope } from "../../store/scope.ts";
 import type { Context } from "../context.ts";
 import { awaitsAcknowledgement } from "../instance.ts";
 import { payoutPosting } from "../payout-posting.ts";
+import { nothingAwaited } from "./release.ts";
 
 /** One payee that is owed something on a chain: what is to be done, what it waits for, and its payout with its signed transaction. */
 
@@ -58,8 +59,8 @@ export async function keepWait(
 ): Promise<void> {
   await ctx.store.execute({
     scope: { organisationId, mode },
-    needs: { payoutWait: { asset, payee } },
-    decide({ payoutWait: before, recordedAt }) {
+    needs: { payoutWaits: [{ asset, payee }] },
+    decide({ payoutWaits: [before = null], recordedAt }) {
       const isKnown = before?.code === code && before.detail === detail && before.until === until;
       if (isKnown) return { answer: null };
       const since = before?.code === code ? before.since : recordedAt;
@@ -107,14 +108,19 @@ export async function commitPayout(
   const answer = await ctx.store.execute({
     scope: { organisationId, mode },
     needs: {
-      payeeBalance: { asset, payee },
+      payeeBalances: [{ asset, payee }],
       newestPayout: { asset, payee },
-      payoutWait: { asset, payee },
+      payoutWaits: [{ asset, payee }],
       sentInDay: asset,
-      railState: { mode, asset },
+      railStates: [{ mode, asset }],
       newestTransaction: { chainId, wallet },
     },
-    decide({ payeeBalance, newestPayout, payoutWait, sentInDay, railState, newestTransaction, ...at }, now) {
+    decide({ newestPayout, sentInDay, newestTransaction, ...at }, now) {
+      const [payeeBalance = null, payoutWait = null, railState = null] = [
+        at.payeeBalances[0],
+        at.payoutWaits[0],
+        at.railStates[0],
+      ];
       const isSameRail =
         railState?.chainId === chainId && railState.wallet === wallet && railState.token === token;
       const isNextNonce = newestTransaction === null || newestTransaction.nonce < nonce;
@@ -146,17 +152,6 @@ export async function commitPayout(
   });
   return !isRefusal(answer) && answer;
 }
-
-const nothingAwaited = (before: PayoutWait | null, since: number): readonly Put[] =>
-  before === null || (before.code === null && before.released === null)
-    ? []
-    : [
-        {
-          kind: "payoutWait",
-          before,
-          row: { ...before, code: null, detail: null, until: null, released: null, since },
-        },
-      ];
 
 /** What the wallet sent before the ledger knew it is known from its first transaction on. */
 const firstNonce = (before: RailState, nonce: number, isFirst: boolean): readonly Put[] =>

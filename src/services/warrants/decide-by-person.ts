@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
 import { refuseInChat } from "../../core/messaging.ts";
 import { planOfDispute } from "../../core/notice.ts";
+import type { SignedDecision } from "../../core/passkey.ts";
 import {
   type Access,
   actorOf,
@@ -120,7 +121,9 @@ export function decideByPerson<N extends Needs & Decided>(
       if (second) return { answer: second };
       const inChat = person.kind === "chat" ? refuseInChat(snapshot.organisation, warrant) : null;
       if (inChat) return { answer: inChat };
-      const used = useApproval(snapshot, warrant, input, person.userId, now);
+      // A dispute settles nothing, so it needs no signature.
+      const settled = input.decision === "dispute" ? [] : [warrant];
+      const used = useApproval(snapshot, signedBy(person, warrant, input), settled, now);
       if (isRefusal(used)) return { answer: used };
       return finish(key, 200, { resource: target.resource(moved.warrant, closed), contentHash: null }, [
         ...moved.change.put,
@@ -132,6 +135,12 @@ export function decideByPerson<N extends Needs & Decided>(
     },
   });
 }
+
+const signedBy = (
+  { userId }: Decider,
+  { id: subject, version }: Warrant,
+  { decision, releasedBps }: PersonInput,
+): SignedDecision => ({ userId, subject, version, decision, releasedBps });
 
 /** What closing or disputing an escalation writes. Of a dispute people are to hear anew. */
 const closing = (

@@ -119,13 +119,17 @@ export function payoutWrites(
     write(put: PayoutPut): void {
       switch (put.kind) {
         case "correction":
-          return writeCorrection(put.before, put.row);
+          writeCorrection(put.before, put.row);
+          break;
         case "payout":
-          return writePayout(put.before, put.row);
+          writePayout(put.before, put.row);
+          break;
         case "payoutTransaction":
-          return writePayoutTransaction(put.before, put.row);
+          writePayoutTransaction(put.before, put.row);
+          break;
         case "payoutWait":
-          return writePayoutWait(put.row);
+          writePayoutWait(put.row);
+          break;
       }
     },
     /** A payee's account. The first payment makes it. */

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AMOUNT_MAX } from "../../../src/core/money.ts";
+import { approvalOfCorrection } from "../../../src/core/passkey.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { fundBalance, showBalances } from "../../../src/services/admin/balances.ts";
 import { correctBalance, decideCorrection } from "../../../src/services/admin/corrections.ts";
 import { setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { putSignature } from "../../support/passkeys.ts";
 import { expectRefused } from "../../support/refused.ts";
 import { markRestored } from "../../support/restored.ts";
 import { createStage, must, open, SCRIPTED, type Stage } from "../../support/stage.ts";
@@ -102,6 +104,12 @@ describe("a correction above the passkey threshold", () => {
   });
   const decide = (id: string, decision: "approve" | "withdraw", by = stage.owner) =>
     decideCorrection(ctx, by, { correction_id: id, decision });
+  /** Approves with the person's signature, which must work. */
+  async function approve(id: string, by = stage.owner) {
+    const token = await putSignature(ctx, by, approvalOfCorrection(by.userId, id));
+    const input = { correction_id: id, decision: "approve", passkey_token: token } as const;
+    return must(await decideCorrection(ctx, by, input));
+  }
 
   test("moves nothing until a second person approves it", async () => {
     expect(must(await correct("900"))).toMatchObject({ status: "recorded" });
@@ -115,7 +123,8 @@ describe("a correction above the passkey threshold", () => {
     await expectRefused(ctx, () => decide(proposed.id, "approve", stage.operator), ["insufficient_role", ""]);
     await expectRefused(ctx, () => correct("1"), ["illegal_transition", `The correction ${proposed.id}`]);
     expect(must(await correct("799"))).toEqual(proposed);
-    expect(must(await decide(proposed.id, "approve"))).toMatchObject({
+    await expectRefused(ctx, () => decide(proposed.id, "approve"), ["passkey_unavailable", ""]);
+    expect(await approve(proposed.id)).toMatchObject({
       ...{ status: "recorded", decided_by: stage.owner.userId },
     });
     expect(await available()).toBe("799");
@@ -129,7 +138,7 @@ describe("a correction above the passkey threshold", () => {
     expect(await available()).toBe("1000");
     const again = must(await correct("0", MACHINE));
     expect(again.id).not.toBe(proposed.id);
-    expect(must(await decide(again.id, "approve", stage.admin))).toMatchObject({ status: "recorded" });
+    expect(await approve(again.id, stage.admin)).toMatchObject({ status: "recorded" });
     expect(await available()).toBe("0");
   });
 

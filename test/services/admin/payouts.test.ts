@@ -195,13 +195,13 @@ describe("a payout", () => {
     ]);
   });
 
-  test("above the passkey threshold is submitted by the operator of the machine alone", async () => {
+  test("above the passkey threshold is no person's without a passkey, and the machine's operator submits it", async () => {
     const of = await createStage(ctx);
     await release("large", "100", of);
     must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: of.organisationId, amount: "99" }));
     await expectRefused(ctx, () => submitPayouts(ctx, of.admin, scopeOf(of)), [
-      "passkey_required",
-      "The payout of 100 USDC is above the passkey threshold 99. The operator of the machine submits it",
+      "passkey_unavailable",
+      "The sum of these payouts is above the passkey threshold 99, and you have no passkey",
     ]);
     expect(must(await submitPayouts(ctx, MACHINE, scopeOf(of))).data).toHaveLength(1);
   });

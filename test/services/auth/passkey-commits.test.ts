@@ -88,7 +88,7 @@ const approvalOf = (token: string): PasskeyApproval => ({
   tokenHash: hashSecret(token),
   userId: caller.userId,
   passkeyId: passkey.id,
-  warrantId: warrant.id,
+  subject: warrant.id,
   version: warrant.version,
   decision: "release",
   releasedBps: null,

@@ -76,7 +76,7 @@ async function signsDecisions({ owner }: Stage): Promise<void> {
     ...{ transports: ["internal"], countsForThreshold: true, createdAt, lastUsedAt: createdAt },
   };
   const approval = (tokenHash: string, usedAt: number | null): PasskeyApproval => ({
-    ...{ tokenHash, userId, passkeyId: passkey.id, warrantId: "wrt_1", version: 3, decision: "release" },
+    ...{ tokenHash, userId, passkeyId: passkey.id, subject: "wrt_1", version: 3, decision: "release" },
     ...{ releasedBps: null, assertion: "{}", createdAt, expiresAt, usedAt },
   });
   await ctx.store.execute({

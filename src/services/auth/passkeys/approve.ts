@@ -11,7 +11,7 @@ import {
   type SignedDecision,
   statementOf,
 } from "../../../core/passkey.ts";
-import { ACCESS, type Caller } from "../../../core/roles.ts";
+import { ACCESS, type Access, type Caller } from "../../../core/roles.ts";
 import { refuseOtherVersion, warrantNotFound } from "../../../core/warrant.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
 import {
@@ -43,36 +43,48 @@ export type DecisionInput = {
  * its version, the decision and the share. Refused with `passkey_unavailable` where the person has no passkey
  * that counts.
  */
-export async function challengeDecision(
+export const challengeDecision = (
   ctx: Context,
   caller: Caller,
-  input: DecisionInput,
+  { warrantId, version, decision, releasedBps }: DecisionInput,
+): Promise<RequestOptions | Refusal> =>
+  challengeFor(ctx, caller, ACCESS.settleWarrant, async (reader, userId) => {
+    if ((decision === "partial_release") !== (releasedBps !== null)) {
+      return refuseField("released_bps", "goes with the decision partial_release, and is required there");
+    }
+    const warrant = await reader.warrants.get(caller, warrantId);
+    if (!warrant) return warrantNotFound();
+    const other = refuseOtherVersion(warrant, version);
+    return other ?? { userId, subject: warrantId, version, decision, releasedBps };
+  });
+
+/**
+ * Asks for a person's signature. Refused with `passkey_unavailable` where they have no passkey that counts.
+ *
+ * @param find what is to be signed, where it is possible now
+ */
+export async function challengeFor(
+  ctx: Context,
+  caller: Caller,
+  access: Access,
+  find: (reader: Reader, userId: string) => Promise<SignedDecision | Refusal>,
 ): Promise<RequestOptions | Refusal> {
-  const found = await ctx.store.read((reader) => findDecided(reader, caller, input));
+  const found = await ctx.store.read(async (reader) => {
+    const user = await personOf(reader, caller, access);
+    if (isRefusal(user)) return user;
+    const signed = await find(reader, user.id);
+    return isRefusal(signed) ? signed : { signed, passkeys: countingOf(await reader.passkeys.of(user.id)) };
+  });
   if (isRefusal(found)) return found;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const { userId, passkeys } = found;
+  const { signed, passkeys } = found;
   if (passkeys.length === 0) return noPasskey();
-  const signed: SignedDecision = { userId, ...input };
   const statement = statementOf(signed, newToken(ctx));
   const challenge = challengeOf(statement);
-  const asker = { kind: "person", id: userId } as const;
+  const asker = { kind: "person", id: signed.userId } as const;
   ctx.passkeyChallenges.add(challenge, asker, { kind: "decision", signed, statement }, ctx.now());
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS, passkeys);
-}
-
-/** The person and their passkeys that count, where the decision is possible on the warrant as it is now. */
-async function findDecided(reader: Reader, caller: Caller, input: DecisionInput) {
-  const user = await personOf(reader, caller, ACCESS.settleWarrant);
-  if (isRefusal(user)) return user;
-  if ((input.decision === "partial_release") !== (input.releasedBps !== null)) {
-    return refuseField("released_bps", "goes with the decision partial_release, and is required there");
-  }
-  const warrant = await reader.warrants.get(caller, input.warrantId);
-  if (!warrant) return warrantNotFound();
-  const other = refuseOtherVersion(warrant, input.version);
-  return other ?? { userId: user.id, passkeys: countingOf(await reader.passkeys.of(user.id)) };
 }
 
 /** Exchanges the signature for a token, which is good for this one decision, once, within 120 s. */

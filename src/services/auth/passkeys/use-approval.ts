@@ -4,10 +4,10 @@ import {
   isAboveThreshold,
   type Passkey,
   type PasskeyApproval,
+  type Priced,
   refuseUnsigned,
   type SignedDecision,
 } from "../../../core/passkey.ts";
-import type { Warrant } from "../../../core/warrant.ts";
 import type { Put } from "../../../store/change.ts";
 
 /** The passkeys that count for the threshold. */
@@ -29,20 +29,18 @@ type Signatures = {
  * Checks that a decision above the organisation's threshold is signed, and marks the approval as used in the
  * same commit. Nothing is written where no signature is needed. Refused with `passkey_unavailable` or
  * `passkey_required`.
+ *
+ * @param moved what is decided about, in each asset; what moves nothing needs no signature
  */
 export function useApproval(
   { organisation: { passkeyThreshold: threshold }, passkeyApproval: approval, passkeys }: Signatures,
-  warrant: Warrant,
-  { decision, releasedBps }: Pick<SignedDecision, "decision" | "releasedBps">,
-  userId: string,
+  decided: SignedDecision,
+  moved: readonly Priced[],
   now: number,
 ): readonly Put[] | Refusal {
-  const decided = { userId, warrantId: warrant.id, version: warrant.version, decision, releasedBps };
+  if (!moved.some((priced) => isAboveThreshold(threshold, priced))) return [];
   const passkeyIds = countingOf(passkeys).map(({ id }) => id);
-  const unsigned = refuseUnsigned(threshold, warrant, decided, { approval, passkeyIds }, now);
+  const unsigned = refuseUnsigned(threshold, decided, { approval, passkeyIds }, now);
   if (unsigned) return unsigned;
-  const isUsed = decision !== "dispute" && isAboveThreshold(threshold, warrant);
-  return approval && isUsed
-    ? [{ kind: "passkeyApproval", before: approval, row: { ...approval, usedAt: now } }]
-    : [];
+  return approval ? [{ kind: "passkeyApproval", before: approval, row: { ...approval, usedAt: now } }] : [];
 }

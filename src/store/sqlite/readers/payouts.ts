@@ -38,25 +38,35 @@ export function createPayoutsReader(
 
 function createPayeesReader(tables: Tables): SqliteReader["payees"] {
   const { account, position, payee, payable, submitted, paidOut } = payees;
-  const listed = (scope: Scope, after: number, limit: number, only?: SQL, asset?: string) =>
+  const rowsOf = (of: number, limit: number, only?: SQL) =>
+    tables
+      .select({ position, payee, payable, submitted, paidOut })
+      .from(payees)
+      .where(and(eq(account, of), only))
+      .orderBy(asc(position))
+      .limit(limit)
+      .all();
+  const listed = (scope: Scope, assets: (asset: string) => boolean, limit: number, only?: SQL) =>
     accountsIn(tables, scope)
-      .filter((of) => asset === undefined || of.asset === asset)
-      .flatMap((of) =>
-        tables
-          .select({ position, payee, payable, submitted, paidOut })
-          .from(payees)
-          .where(and(eq(account, of.account), gt(position, after), only))
-          .orderBy(asc(position))
-          .limit(limit)
-          .all()
-          .map((row) => ({ ...row, asset: of.asset })),
-      )
+      .filter(({ asset }) => assets(asset))
+      .flatMap((of) => rowsOf(of.account, limit, only).map((row) => ({ ...row, asset: of.asset })))
       .toSorted(oldestFirst)
       .slice(0, limit)
       .map(({ position: at, payee: name, asset, ...balance }) => ({ at, payee: name, asset, balance }));
+  const anyAsset = () => true;
   return {
-    list: (scope, after, limit) => listed(scope, after, limit),
-    owed: (scope, after, limit, asset) => listed(scope, after, limit, gt(payable, 0n), asset),
+    list: (scope, after, limit) => listed(scope, anyAsset, limit, gt(position, after)),
+    owed: (scope, after, limit, only) =>
+      listed(
+        scope,
+        only === undefined ? anyAsset : (asset) => asset === only,
+        limit,
+        and(gt(position, after), gt(payable, 0n)),
+      ),
+    owedTo: (scope, name) =>
+      listed(scope, (asset) => asset === name.asset, 1, eq(payee, name.payee)).filter(
+        ({ balance }) => balance.payable > 0n,
+      ),
     totals: ({ organisationId, mode }) =>
       tables
         .select({ asset: accounts.asset, payable: accounts.payable, submitted: accounts.submitted })

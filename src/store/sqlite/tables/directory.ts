@@ -5,6 +5,7 @@ import { ADMINISTRATOR_KINDS, AUDIT_ACTIONS } from "../../../core/audit-entry.ts
 import type { ClauseKind } from "../../../core/clauses/registry.ts";
 import type { JsonSchema } from "../../../core/clauses/schema.ts";
 import { DECISIONS } from "../../../core/escalation.ts";
+import { SIGNED_VERBS } from "../../../core/passkey.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
 import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
@@ -133,9 +134,10 @@ export const passkeyApprovals = sqliteTable("passkey_approvals", {
   tokenHash: text("token_hash").primaryKey(),
   userId: userColumn(),
   passkeyId: text("passkey_id").notNull(),
-  warrantId: text("warrant_id").notNull(),
+  /** The column has its name from when only warrants were decided so. */
+  subject: text("warrant_id").notNull(),
   version: int("version").notNull(),
-  decision: text("decision", { enum: DECISIONS }).notNull(),
+  decision: text("decision", { enum: [...DECISIONS, ...SIGNED_VERBS] }).notNull(),
   releasedBps: int("released_bps"),
   assertion: text("assertion").notNull(),
   createdAt: int("created_at").notNull(),

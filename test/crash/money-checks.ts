@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import type { Mode } from "../../src/core/roles.ts";
+import { until } from "../support/until.ts";
+import { openLeft } from "./checks.ts";
+import type { Knowledge } from "./knowledge.ts";
+import type { KnownMoney } from "./known-money.ts";
+import { PAY_TO } from "./market.ts";
+import type { Parties } from "./parties.ts";
+import type { Program } from "./program.ts";
+
+/** What must be true of money in and out, once everything was done again that was not answered. */
+
+const MODES = ["live", "sandbox"] as const satisfies readonly Mode[];
+const AGREES_MS = 10_000;
+
+type PayoutRow = {
+  readonly id: string;
+  readonly mode: Mode;
+  readonly payee: string;
+  readonly amount: bigint;
+  readonly status: "submitted" | "paid" | "failed";
+};
+
+function rowsOf<Row>(folder: string, sql: string): readonly Row[] {
+  const database = openLeft(folder);
+  try {
+    return database.query(sql).safeIntegers(true).all() as readonly Row[];
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Every deposit, correction and payout is in the ledger once, as it was answered last. What nobody was answered is a payout that
+ * was submitted by a form, or by a command that was cut off: it is known from now on. Answers how many of those there are.
+ */
+export function checkMoney(folder: string, known: KnownMoney): number {
+  const deposits = rowsOf<{ id: string; amount: bigint }>(
+    folder,
+    "SELECT id, amount FROM deposits WHERE reference IS NOT NULL ORDER BY id",
+  );
+  const acknowledged = [...known.deposits.values()].map(({ id, amount }) => ({ id, amount })).toSorted(byId);
+  assert.deepEqual(
+    deposits.map((one) => ({ ...one })),
+    acknowledged,
+    "deposits in the ledger, and acknowledged ones",
+  );
+  const corrections = rowsOf<{ id: string }>(folder, "SELECT id FROM corrections ORDER BY id").map(
+    ({ id }) => id,
+  );
+  assert.deepEqual(
+    corrections,
+    [...known.corrections].toSorted(),
+    "corrections in the ledger, and acknowledged ones",
+  );
+  const payouts = payoutsIn(folder);
+  const unknown = payouts.filter(({ id }) => !known.payouts.has(id));
+  for (const payout of unknown) known.learnSubmitted(payout);
+  assert.deepEqual(
+    payouts.map(({ id, status }) => ({ id, status })),
+    [...known.payouts.values()].map(({ id, status }) => ({ id, status })).toSorted(byId),
+    "payouts in the ledger, and what was answered of them",
+  );
+  return unknown.length;
+}
+
+const byId = (one: { readonly id: string }, other: { readonly id: string }): number =>
+  one.id < other.id ? -1 : 1;
+
+const payoutsIn = (folder: string): readonly PayoutRow[] =>
+  rowsOf<PayoutRow>(
+    folder,
+    `SELECT payouts.id, mode, payees.payee, amount, status FROM payouts JOIN payees ON payees.position = payouts.payee
+       JOIN accounts ON accounts.position = payouts.account JOIN scopes ON scopes.position = accounts.scope ORDER BY payouts.id`,
+  );
+
+/** What is owed to each payee is what was released to it, less what its payouts have under way and paid. */
+export async function checkOwed(
+  program: Program,
+  { organisationId }: Parties,
+  folder: string,
+  knowledge: Knowledge,
+  learnRest: () => Promise<void>,
+): Promise<void> {
+  for (const mode of MODES) {
+    let shown: unknown;
+    let expected: unknown;
+    await until(
+      `what is owed in ${mode} follows from the warrants and the payouts`,
+      async () => {
+        await learnRest();
+        const owed = new Map(knowledge.paid(mode));
+        // The wallet has paid it.
+        owed.delete(PAY_TO);
+        for (const payout of payoutsIn(folder)) {
+          if (payout.mode !== mode || payout.status === "failed") continue;
+          owed.set(payout.payee, (owed.get(payout.payee) ?? 0n) - payout.amount);
+        }
+        const own = ["--organisation", organisationId, "--mode", mode, "--limit", "1000"];
+        const { data } = await program.command("payouts", "list", ...own);
+        shown = Object.fromEntries(data.map((one: Record<string, string>) => [one.payee, one.amount]));
+        expected = Object.fromEntries(
+          [...owed].filter(([, amount]) => amount !== 0n).map(([payee, amount]) => [payee, `${amount}`]),
+        );
+        return isDeepStrictEqual(shown, expected);
+      },
+      AGREES_MS,
+    ).catch(() => assert.deepEqual(shown, expected, `what is owed in ${mode}`));
+  }
+}

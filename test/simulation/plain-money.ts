@@ -1,0 +1,222 @@
+/**
+ * Holdfast's rules of money in and out (docs/money, "Money in and out") in plain lists, beside `plain-model.ts`. It uses no rule of
+ * src either. An answer is a refusal's code, or what the service must show.
+ */
+
+/** Who gives the command: the operator of the machine, or a person with a role. */
+export type ModelAdmin =
+  | { readonly kind: "machine" }
+  | { readonly kind: "person"; readonly userId: string; readonly isSenior: boolean };
+
+type ModelBalance = { available: bigint; held: bigint; paid: bigint };
+export type ModelDeposit = {
+  readonly id: string;
+  readonly asset: string;
+  readonly amount: bigint;
+  readonly reference: string | null;
+};
+export type ModelCorrection = {
+  readonly id: string;
+  readonly depositId: string;
+  readonly asset: string;
+  readonly before: bigint;
+  readonly after: bigint;
+  readonly proposedBy: string | null;
+  status: "proposed" | "recorded" | "withdrawn";
+};
+export type ModelPayee = {
+  readonly asset: string;
+  readonly payee: string;
+  payable: bigint;
+  submitted: bigint;
+  paidOut: bigint;
+};
+export type ModelPayout = {
+  readonly id: string;
+  readonly asset: string;
+  readonly payee: string;
+  readonly amount: bigint;
+  status: "submitted" | "paid" | "failed";
+  reference: string | null;
+  reason: string | null;
+};
+export type ModelEnd =
+  | { readonly reference: string }
+  | { readonly reason: string; readonly returned: boolean };
+
+const MAXIMUM = 2n ** 63n - 1n;
+
+const isRefusedTo = (by: ModelAdmin): boolean => by.kind === "person" && !by.isSenior;
+
+export class PlainMoney {
+  readonly balances = new Map<string, ModelBalance>();
+  readonly deposits: ModelDeposit[] = [];
+  readonly corrections: ModelCorrection[] = [];
+  /** In the order in which each was first paid. */
+  readonly payees: ModelPayee[] = [];
+  readonly payouts: ModelPayout[] = [];
+  /** How many postings there are of each kind. */
+  readonly postings = new Map<string, number>();
+  threshold: bigint | null = null;
+
+  private post(kind: string): void {
+    this.postings.set(kind, (this.postings.get(kind) ?? 0) + 1);
+  }
+
+  private balanceOf(asset: string): ModelBalance {
+    return this.balances.get(asset) ?? { available: 0n, held: 0n, paid: 0n };
+  }
+
+  isAboveThreshold(amount: bigint, asset: string): boolean {
+    return this.threshold !== null && (asset !== "USDC" || amount > this.threshold);
+  }
+
+  hold(asset: string, amount: bigint): boolean {
+    const balance = this.balances.get(asset);
+    if (!balance || balance.available < amount) return false;
+    balance.available -= amount;
+    balance.held += amount;
+    this.post("hold");
+    return true;
+  }
+
+  /** A hold ends: a part of it is owed to the payee, the rest is available again. */
+  settle(asset: string, amount: bigint, paid: bigint, payee: string): void {
+    const balance = this.balances.get(asset);
+    if (!balance) throw new Error("no balance");
+    balance.held -= amount;
+    balance.paid += paid;
+    balance.available += amount - paid;
+    this.post("settlement");
+    if (paid === 0n) return;
+    const account = this.payeeOf(asset, payee);
+    if (account) account.payable += paid;
+    else this.payees.push({ asset, payee, payable: paid, submitted: 0n, paidOut: 0n });
+  }
+
+  private payeeOf(asset: string, payee: string): ModelPayee | undefined {
+    return this.payees.find((one) => one.asset === asset && one.payee === payee);
+  }
+
+  /** `id` is the id that the service answered with. */
+  fund(id: string, asset: string, amount: bigint, reference: string | null): ModelDeposit | string {
+    const known = this.deposits.find(
+      (one) => reference !== null && one.asset === asset && one.reference === reference,
+    );
+    if (known) return known.amount === amount ? known : "deposit_reference_used";
+    const { available, held, paid } = this.balanceOf(asset);
+    if (available + held + paid + amount > MAXIMUM) return "validation_failed";
+    this.balances.set(asset, { available: available + amount, held, paid });
+    const deposit = { id, asset, amount, reference };
+    this.deposits.push(deposit);
+    this.post("deposit");
+    return deposit;
+  }
+
+  /** What the deposit counts for. */
+  countsFor(deposit: ModelDeposit): bigint {
+    const recorded = this.corrections.findLast(
+      (one) => one.depositId === deposit.id && one.status === "recorded",
+    );
+    return recorded?.after ?? deposit.amount;
+  }
+
+  correct(by: ModelAdmin, id: string, depositId: string, after: bigint): ModelCorrection | string {
+    if (isRefusedTo(by)) return "insufficient_role";
+    const deposit = this.deposits.find((one) => one.id === depositId);
+    if (!deposit) return "deposit_not_found";
+    const newest = this.corrections.findLast(
+      (one) => one.depositId === depositId && one.status !== "withdrawn",
+    );
+    if (newest?.after === after) return newest;
+    if (newest?.status === "proposed") return "illegal_transition";
+    if (!newest && deposit.amount === after) return "validation_failed";
+    const correction: ModelCorrection = {
+      ...{ id, depositId, asset: deposit.asset, before: this.countsFor(deposit), after, status: "recorded" },
+      proposedBy: by.kind === "person" ? by.userId : null,
+    };
+    const refused = this.refuseDifference(correction);
+    if (refused) return refused;
+    const difference = after - correction.before;
+    if (this.isAboveThreshold(difference < 0n ? -difference : difference, deposit.asset))
+      correction.status = "proposed";
+    else this.postCorrection(correction);
+    this.corrections.push(correction);
+    return correction;
+  }
+
+  private refuseDifference({ asset, before, after }: ModelCorrection): string | null {
+    const { available, held, paid } = this.balanceOf(asset);
+    if (available + after - before < 0n) return "insufficient_funds";
+    return available + held + paid + after - before > MAXIMUM ? "validation_failed" : null;
+  }
+
+  private postCorrection({ asset, before, after }: ModelCorrection): void {
+    const balance = this.balanceOf(asset);
+    this.balances.set(asset, { ...balance, available: balance.available + after - before });
+    this.post("correction");
+  }
+
+  decideCorrection(by: ModelAdmin, id: string, decision: "approve" | "withdraw"): ModelCorrection | string {
+    if (isRefusedTo(by)) return "insufficient_role";
+    const correction = this.corrections.find((one) => one.id === id);
+    if (!correction) return "correction_not_found";
+    if (correction.status !== "proposed") return "illegal_transition";
+    if (decision === "withdraw") return Object.assign(correction, { status: "withdrawn" as const });
+    if (by.kind === "person" && correction.proposedBy === by.userId) return "second_person_required";
+    const refused = this.refuseDifference(correction);
+    if (refused) return refused;
+    this.postCorrection(correction);
+    return Object.assign(correction, { status: "recorded" as const });
+  }
+
+  /** Payouts of all that is owed to one payee, or to each. `ids` are those that the service answered with. */
+  submit(
+    by: ModelAdmin,
+    ids: readonly string[],
+    to: { asset: string; payee: string } | null,
+  ): readonly ModelPayout[] | string {
+    if (isRefusedTo(by)) return "insufficient_role";
+    const asked = to === null ? this.payees : [this.payeeOf(to.asset, to.payee)];
+    const owed = asked.filter((one) => one !== undefined).filter(({ payable }) => payable > 0n);
+    const allowed = owed.filter(
+      ({ payable, asset }) => by.kind === "machine" || !this.isAboveThreshold(payable, asset),
+    );
+    if (owed.length > 0 && allowed.length === 0) return "passkey_required";
+    return allowed.map((account, at) => {
+      const { asset, payee, payable: amount } = account;
+      account.payable = 0n;
+      account.submitted += amount;
+      const payout: ModelPayout = {
+        ...{ id: ids[at] ?? "", asset, payee, amount, status: "submitted" },
+        ...{ reference: null, reason: null },
+      };
+      this.payouts.push(payout);
+      this.post("payout_submitted");
+      return payout;
+    });
+  }
+
+  end(by: ModelAdmin, id: string, end: ModelEnd): ModelPayout | string {
+    if (isRefusedTo(by)) return "insufficient_role";
+    const payout = this.payouts.find((one) => one.id === id);
+    if (!payout) return "payout_not_found";
+    const account = this.payeeOf(payout.asset, payout.payee);
+    if (!account) throw new Error("a payout to nobody");
+    if ("reference" in end) {
+      if (payout.status === "paid" && payout.reference === end.reference) return payout;
+      if (payout.status !== "submitted") return "illegal_transition";
+      account.submitted -= payout.amount;
+      account.paidOut += payout.amount;
+      this.post("payout_paid");
+      return Object.assign(payout, { status: "paid" as const, reference: end.reference });
+    }
+    if (payout.status === "failed" && payout.reason === end.reason) return payout;
+    if (payout.status !== (end.returned ? "paid" : "submitted")) return "illegal_transition";
+    if (end.returned) account.paidOut -= payout.amount;
+    else account.submitted -= payout.amount;
+    account.payable += payout.amount;
+    this.post("payout_failed");
+    return Object.assign(payout, { status: "failed" as const, reason: end.reason });
+  }
+}
