@@ -13,7 +13,7 @@ export type RunningServer = Running & {
   readonly exitCode: () => number | null;
 };
 
-export const settingsOf = (data: string): Record<string, string> => ({
+const settingsOf = (data: string): Record<string, string> => ({
   HOLDFAST_DATA: data,
   HOLDFAST_PORT: "0",
   HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8",

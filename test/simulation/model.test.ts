@@ -108,8 +108,11 @@ test.skipIf(RUNS < 250)("the histories had every outcome that they should have",
       ...["done", "insufficient_funds", "insufficient_role", "illegal_transition", "validation_failed"],
       "deposit_not_found",
     ],
-    correction: ["done", "correction_not_found", "illegal_transition", "second_person_required"],
-    submit: ["done", "nothing owed", "insufficient_role", "passkey_required"],
+    correction: [
+      ...["approve", "withdraw", "correction_not_found", "illegal_transition", "second_person_required"],
+      "passkey_unavailable",
+    ],
+    submit: ["done", "nothing owed", "insufficient_role", "passkey_unavailable"],
     paid: ["done", "payout_not_found", "illegal_transition"],
     fail: ["done", "payout_not_found", "illegal_transition"],
   };

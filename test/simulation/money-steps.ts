@@ -35,19 +35,15 @@ const pick = <T>(items: readonly T[], at: number): T | undefined => items[at % i
  * Sends a command, and resolves to its judge when it was answered.
  *
  * @param met is told which outcome it had
- * @param isBurst others are sent at the same time
  */
 export async function sendMoney(
   given: InCommand | OutCommand,
   simulated: Simulated,
   met: (outcome: string) => void,
-  isBurst: boolean,
 ): Promise<() => void> {
-  const { answered, expected } = await (isIn(given)
-    ? sendIn(given, simulated)
-    : sendOut(given, simulated, isBurst));
-  const nothing = answered.length === 0 ? "nothing owed" : "done";
-  met(`${given.do}: ${typeof answered === "string" ? answered : nothing}`);
+  const { answered, expected } = await (isIn(given) ? sendIn(given, simulated) : sendOut(given, simulated));
+  const done = given.do === "correction" ? given.decision : answered.length === 0 ? "nothing owed" : "done";
+  met(`${given.do}: ${typeof answered === "string" ? answered : done}`);
   return () => expect(answered).toEqual(expected());
 }
 
@@ -103,20 +99,19 @@ async function sendIn(
 async function sendOut(
   given: OutCommand,
   { ctx, organisationId, mode, model, people }: Simulated,
-  isBurst: boolean,
 ): Promise<Sent> {
   const { money } = model;
   const by = authorityOf(given.by, people);
   if (given.do === "submit") {
-    // Who is owed something is read before the commit, so in a burst a payee is named.
-    const payee = given.payee ?? (isBurst ? "acme" : null);
-    const to = payee === null ? null : { payee, asset: given.asset };
+    const to = given.payee === null ? null : { payee: given.payee, asset: given.asset };
+    // It is read before the commit, so before anything that is sent at the same time.
+    const found = money.owed(to);
     const answer = await submitPayouts(ctx, by, { organisation_id: organisationId, mode, ...to });
     const ids = isRefusal(answer) ? [] : answer.data.map(({ id }) => id ?? "");
     return sent(
       answer,
       ({ data }) => data.map(shownPayout),
-      () => money.submit(adminOf(by), ids, to),
+      () => money.submit(adminOf(by), ids, found),
       (payouts) => payouts.map(shownPayout),
     );
   }

@@ -137,12 +137,15 @@ export class PlainMoney {
     };
     const refused = this.refuseDifference(correction);
     if (refused) return refused;
-    const difference = after - correction.before;
-    if (this.isAboveThreshold(difference < 0n ? -difference : difference, deposit.asset))
-      correction.status = "proposed";
+    if (this.isSigned(correction)) correction.status = "proposed";
     else this.postCorrection(correction);
     this.corrections.push(correction);
     return correction;
+  }
+
+  /** Whether it is above the threshold. */
+  private isSigned({ asset, before, after }: ModelCorrection): boolean {
+    return this.isAboveThreshold(after > before ? after - before : before - after, asset);
   }
 
   private refuseDifference({ asset, before, after }: ModelCorrection): string | null {
@@ -166,24 +169,35 @@ export class PlainMoney {
     if (by.kind === "person" && correction.proposedBy === by.userId) return "second_person_required";
     const refused = this.refuseDifference(correction);
     if (refused) return refused;
+    if (this.isSigned(correction)) return "passkey_unavailable";
     this.postCorrection(correction);
     return Object.assign(correction, { status: "recorded" as const });
   }
 
-  /** Payouts of all that is owed to one payee, or to each. `ids` are those that the service answered with. */
+  /** Who is owed something now: one payee, or each of them. */
+  owed(to: { readonly asset: string; readonly payee: string } | null): readonly ModelPayee[] {
+    const asked = to === null ? this.payees : [this.payeeOf(to.asset, to.payee)];
+    return asked.filter((one) => one !== undefined).filter(({ payable }) => payable > 0n);
+  }
+
+  /**
+   * Payouts of all that is owed to them, or of none. `ids` are those that the service answered with.
+   *
+   * @param found who was owed something when the command was sent
+   */
   submit(
     by: ModelAdmin,
     ids: readonly string[],
-    to: { asset: string; payee: string } | null,
+    found: readonly ModelPayee[],
   ): readonly ModelPayout[] | string {
     if (isRefusedTo(by)) return "insufficient_role";
-    const asked = to === null ? this.payees : [this.payeeOf(to.asset, to.payee)];
-    const owed = asked.filter((one) => one !== undefined).filter(({ payable }) => payable > 0n);
-    const allowed = owed.filter(
-      ({ payable, asset }) => by.kind === "machine" || !this.isAboveThreshold(payable, asset),
-    );
-    if (owed.length > 0 && allowed.length === 0) return "passkey_required";
-    return allowed.map((account, at) => {
+    const owed = found.filter(({ payable }) => payable > 0n);
+    for (const asset of new Set(owed.map((one) => one.asset))) {
+      const total = owed.reduce((sum, one) => (one.asset === asset ? sum + one.payable : sum), 0n);
+      // Nobody has a passkey here.
+      if (by.kind === "person" && this.isAboveThreshold(total, asset)) return "passkey_unavailable";
+    }
+    return owed.map((account, at) => {
       const { asset, payee, payable: amount } = account;
       account.payable = 0n;
       account.submitted += amount;

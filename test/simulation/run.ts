@@ -115,7 +115,7 @@ export class Run {
 
   /** Every check of a burst hangs, since it is not defined how far a check gets within a turn. */
   private async send(given: Command, isBurst: boolean): Sent {
-    if (isMoney(given)) return sendMoney(given, this.simulated, met, isBurst);
+    if (isMoney(given)) return sendMoney(given, this.simulated, met);
     switch (given.do) {
       case "open":
         return this.sendOpen(this.openRequest(given));

@@ -138,9 +138,11 @@ const Deposits = ({
           <code class="id">{deposit.id}</code>,
           ...(mayRecord
             ? [
-                <a href={`/console/money/corrections/new?deposit=${deposit.id}`} data-dialog>
-                  Correct it
-                </a>,
+                <span class="row-actions">
+                  <a href={`/console/money/corrections/new?deposit=${deposit.id}`} data-dialog>
+                    Correct it<span class="hidden">: {deposit.id}</span>
+                  </a>
+                </span>,
               ]
             : []),
         ])}

@@ -25,11 +25,10 @@ export const Amount = ({ of, asset }: AmountProps) => (
   </span>
 );
 
-/** The same as a figure that stands alone: its digits are large, and its asset is not. */
+/** The same as a figure that stands alone: its digits are large and on one line, and its asset is not. */
 export const BigAmount = ({ of, asset }: AmountProps) => (
   <span class="amount big" title={exactAmount(of, asset)}>
-    {displayAmount(of, asset).split(LAST_SPACE)[0]}
-    <small>{`\u00a0${asset}`}</small>
+    {displayAmount(of, asset).split(LAST_SPACE)[0]?.replaceAll(" ", "\u00a0")} <small>{asset}</small>
   </span>
 );
 

@@ -157,7 +157,9 @@ export async function decideCorrection(
   return administer(ctx, caller, "admin", {
     scope: caller,
     needs: {
-      ...{ correction: id, deposit: { from: "correction" }, balance: { from: "deposit" } },
+      correction: id,
+      deposit: { from: "correction" },
+      balance: { from: "deposit" },
       passkeyApproval: passkeyToken === undefined ? null : hashSecret(passkeyToken),
       passkeys: caller.userId,
     },

@@ -219,6 +219,19 @@ describe("a payout", () => {
   });
 });
 
+test("one submission has a thousand payouts at most, and begins all of them or none", async () => {
+  const of = await createStage(ctx, { funds: "1001" });
+  for (let done = 0; done < 1_001; done += 77)
+    await Promise.all(Array.from({ length: 77 }, (_, index) => release(`payee ${done + index}`, "1", of)));
+  const first = must(await submitPayouts(ctx, of.admin, scopeOf(of)));
+  expect([first.data.length, first.has_more]).toEqual([1_000, true]);
+  expect(new Set(first.data.map(({ id }) => id)).size).toBe(1_000);
+  const last = must(await submitPayouts(ctx, of.admin, scopeOf(of)));
+  expect([last.data.length, last.has_more]).toEqual([1, false]);
+  const paidOut = [...first.data, ...last.data].map(({ payee }) => payee);
+  expect(new Set(paidOut).size).toBe(1_001);
+});
+
 test("what a wallet has paid is owed to nobody, and what a voucher promised is", async () => {
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402 });
