@@ -9,6 +9,7 @@ import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
+import { payoutJobs } from "./app/payouts.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
@@ -34,6 +35,7 @@ import { steadyNow } from "./platform/steady-clock.ts";
 import { offerSetUp } from "./services/admin/set-up.ts";
 import type { Context } from "./services/context.ts";
 import { awaitsAcknowledgement, isLostKey } from "./services/instance.ts";
+import { keepRailStates } from "./services/rails/states.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
 import type { SqliteStore } from "./store/sqlite/store.ts";
@@ -112,7 +114,6 @@ async function startLocked(
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
-  const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
       config,
@@ -121,15 +122,14 @@ async function startLocked(
       ...trust,
       baseUrl,
       warmChildren: 2,
-      listeners,
+      listeners: () => [{ address: config.host, port }],
       metrics,
       signInLog: createSignInLog(),
     },
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  // Needed where a later step of the start fails. Nobody waits for the child's end then.
-  opened.defer(() => void walCheckpoint.stop());
+  opened.defer(() => void walCheckpoint.stop()); // Where a later step of the start fails, nobody waits for the child's end.
   await recover(ctx, store);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
@@ -138,12 +138,13 @@ async function startLocked(
   const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
-    lastSeenAt: store.newestIdTime,
-    monotonicNow: steadyNow,
-    self: SELF,
+    ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
     witnesses: witnesses.figures,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
+    jobs: [
+      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
+      ...payoutJobs(ctx, config, secrets),
+    ],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.
@@ -218,6 +219,7 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
     );
   }
   await recoverLeftovers(ctx, onStartFault);
+  await keepRailStates(ctx).catch(onStartFault);
   try {
     // The last process may have left a long log. Later requests would wait while it is copied, so it is copied now.
     store.finishWalCheckpoint();

@@ -10,14 +10,16 @@ import { caip2Of } from "../core/x402/chains.ts";
 /** viem takes 20 ms to load, so it is loaded when an address is first asked for. By `require`, for the reason in `platform/passkeys.ts`. */
 const evmWallet = (): typeof import("../platform/evm-wallet.ts") => require("../platform/evm-wallet.ts");
 
-const keyOf = ({ treasurySandboxKey, treasuryLiveKey }: Secrets, mode: Mode): PrivateKey | null =>
-  mode === "sandbox" ? treasurySandboxKey : treasuryLiveKey;
+export const treasuryKeyOf = (
+  { treasurySandboxKey, treasuryLiveKey }: Secrets,
+  mode: Mode,
+): PrivateKey | null => (mode === "sandbox" ? treasurySandboxKey : treasuryLiveKey);
 
 /** A mode whose key is not in this process's environment has none: a command may run without it. */
 export function treasuriesWith({ treasury }: Config, secrets: Secrets): readonly Treasury[] {
   const addresses: { [M in Mode]?: string } = {};
   return treasury.tokens.flatMap((token): Treasury[] => {
-    const key = keyOf(secrets, token.mode);
+    const key = treasuryKeyOf(secrets, token.mode);
     if (key === null) return [];
     return [
       {
@@ -35,7 +37,7 @@ export function treasuriesWith({ treasury }: Config, secrets: Secrets): readonly
 export function refuseTreasuries({ treasury, evmRpc, anchor }: Config, secrets: Secrets): Refusal | null {
   for (const { mode, chainId } of treasury.tokens) {
     const setting = `HOLDFAST_TREASURY_${mode.toUpperCase()}_KEY`;
-    const key = keyOf(secrets, mode);
+    const key = treasuryKeyOf(secrets, mode);
     if (key === null) {
       return refuseField(
         setting,

@@ -33,6 +33,7 @@ export const AUDIT_WORDS = {
   "correction.proposed": "proposed a correction",
   "correction.recorded": "recorded a correction",
   "correction.withdrawn": "withdrew a correction",
+  "payout.released": "released a payout on a chain to",
   "payout.submitted": "submitted a payout",
   "payout.paid": "marked a payout as paid",
   "payout.failed": "marked a payout as failed",

@@ -1,7 +1,7 @@
 /**
  * A transaction that an EVM chain is to take once, whatever happens to this process, to the node or to the fees meanwhile. It
  * keeps its nonce from the first signing on, and a chain takes one transaction of a nonce. So it may be signed again with a
- * higher fee, and sent as often as one likes. A wallet has one such transaction under way.
+ * higher fee, and sent as often as one likes.
  */
 export type ChainTransaction = {
   readonly nonce: number;
@@ -17,6 +17,8 @@ export const TRANSACTION_STATES = ["open", "confirmed", "given_up"] as const;
 
 /** Which transaction it is: a wallet has one of each nonce on a chain. */
 export type TransactionKey = { readonly chainId: number; readonly wallet: string; readonly nonce: number };
+
+export type WalletOfChain = Omit<TransactionKey, "nonce">;
 
 /** A transaction of the instance's own wallet as it is kept. */
 export type WalletTransaction = ChainTransaction &
@@ -60,11 +62,14 @@ export type ChainView = {
   readonly nonce: number;
   /** The same up to the newest confirmed block. It is read before `mined`. */
   readonly confirmedNonce: number;
-  /** The signing that is in a block; null where none is. */
+  /** The signing that is in a block; null where none is, and where no confirmed block has the transaction's nonce. */
   readonly mined: { readonly hash: string; readonly block: number } | null;
   /** What it costs to be in one of the next blocks. */
   readonly fees: Fees;
 };
+
+/** What a node says of a wallet, and of several of its transactions in their order. */
+export type WalletView = Omit<ChainView, "mined"> & { readonly mined: readonly ChainView["mined"][] };
 
 /** What is to be done with a transaction. */
 export type ChainStep =
@@ -110,6 +115,8 @@ export function nextStep(
     return isConfirmed ? { do: "end", block, hash } : { do: "wait" };
   }
   if (view.confirmedNonce > nonce) return { do: "give_up" };
+  // A block has its nonce, and too few others follow.
+  if (view.nonce > nonce) return { do: "wait" };
   const newest = signings.at(-1);
   if (newest === undefined) throw new Error(`the transaction ${nonce} was never signed`);
   const isLate = view.newestBlock - newest.signedAtBlock >= BLOCKS_UNTIL_REPLACED;

@@ -38,13 +38,16 @@ export const batchDigest = (
 export const PAYOUT_STATUSES = ["owed", "submitted", "paid", "failed"] as const;
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number];
 
-/** Money on its way out of the ledger to a payee, as an admin began it. On the `book` rail people pay by their own means. */
+/** How a payout reaches its payee: people pay by their own means (`book`), or a wallet of the instance sends a token (`evm`). */
+export const RAILS = ["book", "evm"] as const;
+
+/** Money on its way out of the ledger to a payee. */
 export type Payout = PayeeName & {
   readonly id: string;
   readonly organisationId: string;
   readonly mode: Mode;
   readonly amount: bigint;
-  readonly rail: "book";
+  readonly rail: (typeof RAILS)[number];
   readonly status: Exclude<PayoutStatus, "owed">;
   /** 1 when it is submitted, one more with each move. */
   readonly version: number;

@@ -5,17 +5,15 @@ import {
   type Sending,
   type Stepped,
   type Stopped,
-  stepTransaction,
+  stepTransactions,
 } from "../services/chain/wallet.ts";
 import type { Context } from "../services/context.ts";
+import { createPauses } from "./pauses.ts";
 
 /** How often an anchor that is under way is looked after. */
 const STEP_MS = 10 * SECOND_MS;
 /** How often it is asked whether the newest confirmed anchor is still in its block. */
 const RECHECK_MS = 10 * MINUTE_MS;
-/** After a failure the chain is asked again after so long; twice as long each time, until the second. */
-const FIRST_PAUSE_MS = 5 * SECOND_MS;
-const PAUSE_MS_MAX = 10 * MINUTE_MS;
 
 /** What keeps anchors from being made. */
 export type AnchorTrouble = Stopped | { readonly outcome: "capped" };
@@ -43,9 +41,8 @@ export type ChainAnchorsJob = {
 /** Anchors the log on a chain: begins an anchor when one is due, and looks after it until the chain has confirmed it. */
 export function chainAnchorsJob(ctx: Context, options: ChainAnchorsOptions): ChainAnchorsJob {
   const { everyMs, monotonicNow, random, onTrouble, onGivenUp } = options;
-  let nextAt = 0;
+  const pauses = createPauses(monotonicNow, random);
   let recheckAt = 0;
-  let failures = 0;
   let trouble: AnchorTrouble | null = null;
   /** When the next anchor may be begun; null until the ledger was asked for the last one. */
   let beginAt: number | null = null;
@@ -67,14 +64,20 @@ export function chainAnchorsJob(ctx: Context, options: ChainAnchorsOptions): Cha
       if (away) return { outcome: "away", why: away.away };
       recheckAt = monotonicNow() + RECHECK_MS;
     }
-    const stepped = await stepTransaction(ctx, sending);
+    const stepped = await stepOnly(sending);
     if (stepped.outcome !== "idle") return stepped;
     beginAt ??= await firstBeginAt(sending);
     const begun = monotonicNow() < beginAt ? null : await beginAnchor(ctx, sending);
     if (begun === null) return stepped;
     if (begun.outcome !== "begun") return begun;
     beginAt = monotonicNow() + everyMs;
-    return stepTransaction(ctx, sending);
+    return stepOnly(sending);
+  }
+
+  /** One anchor at a time is under way. */
+  async function stepOnly(sending: Sending): Promise<Stepped> {
+    const { stepped } = await stepTransactions(ctx, sending);
+    return stepped[0] ?? { outcome: "idle" };
   }
 
   function note(stepped: Stepped): void {
@@ -86,23 +89,19 @@ export function chainAnchorsJob(ctx: Context, options: ChainAnchorsOptions): Cha
       onGivenUp();
     }
     if (!isTrouble) {
-      failures = 0;
-      nextAt = monotonicNow() + STEP_MS;
+      pauses.answered(STEP_MS);
       if (trouble !== null) onTrouble(null);
       trouble = null;
       return;
     }
-    const pauseMs = Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** Math.min(failures, 20));
-    failures += 1;
-    nextAt = monotonicNow() + pauseMs * (0.5 + random() / 2);
+    pauses.failed();
     if (stepped.outcome !== trouble?.outcome) onTrouble(stepped);
     trouble = stepped;
   }
 
   return {
     async run() {
-      if (monotonicNow() < nextAt) return;
-      note(await step(options.sending()));
+      if (pauses.isDue()) note(await step(options.sending()));
     },
     lateMs: () => (lateSince === null ? 0 : monotonicNow() - lateSince),
   };

@@ -15,7 +15,14 @@ import {
   sendRawTransaction,
 } from "viem/actions";
 import { keccak256, parseTransaction } from "viem/utils";
-import type { ChainCall, ChainTransaction, ChainView, Fees, Signing } from "../core/chain-transaction.ts";
+import type {
+  ChainCall,
+  ChainTransaction,
+  ChainView,
+  Fees,
+  Signing,
+  WalletView,
+} from "../core/chain-transaction.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 
 /** A wallet that sends transactions of its own to one EVM chain. It never throws for what a node says. */
@@ -23,8 +30,8 @@ export type EvmWallet = {
   readonly chainId: number;
   /** With its checksum. */
   readonly address: string;
-  /** What the node says of the wallet, and of its transaction that is under way. */
-  look(underWay: ChainTransaction | null): Promise<ChainView | Away>;
+  /** What the node says of the wallet, and of its transactions that are under way: `mined` is in their order. */
+  look(underWay: readonly ChainTransaction[]): Promise<WalletView | Away>;
   /** How much gas a call takes, with a fifth more than the node says. */
   gasOf(call: ChainCall): Promise<{ readonly gas: bigint } | NotSent>;
   /** Signs, without a connection. The same order gives the same signing. */
@@ -47,7 +54,7 @@ type NodeRefusal = { readonly refused: "no_funds" | "by_node"; readonly message:
 
 type Hex = `0x${string}`;
 
-const MESSAGE_CHARACTERS_MAX = 200;
+export const MESSAGE_CHARACTERS_MAX = 200;
 
 /** The address of a private key's wallet, with its checksum. */
 export const addressOf = (key: Hex): string => privateKeyToAccount(key).address;
@@ -74,7 +81,10 @@ export function createEvmWallet(
         const countAt = (blockNumber: bigint) => getTransactionCount(client, { address, blockNumber });
         // The order matters: a transaction that gets into a block meanwhile is then found in it.
         const confirmedNonce = confirmed < 0n ? 0 : await countAt(confirmed);
-        const mined = underWay === null ? null : await minedOf(client, underWay);
+        const mined: WalletView["mined"][number][] = [];
+        // One whose nonce no confirmed block has is in no confirmed block.
+        for (const one of underWay)
+          mined.push(one.nonce < confirmedNonce ? await minedOf(client, one) : null);
         const nonce = await getTransactionCount(client, { address, blockTag: "latest" });
         const priority = await estimateMaxPriorityFeePerGas(client, { chain: null });
         // The base fee grows by an eighth a block at most: twice of it is enough for six full blocks.

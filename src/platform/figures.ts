@@ -56,6 +56,15 @@ export type Figures = {
     readonly hasSigned: boolean | null;
     readonly failures: Readonly<Record<string, number>>;
   }[];
+  /** Of each token that payouts are sent with: whether they have stopped until the operator resumes them. */
+  readonly rails: readonly {
+    readonly mode: string;
+    readonly asset: string;
+    readonly stopped: boolean;
+    readonly underWay: number;
+    /** How many payees wait for what. */
+    readonly waiting: Readonly<Record<string, number>>;
+  }[];
   /** Connections closed since they were over a limit, since this process started. */
   readonly connectionsClosed: number;
   /** For how long an anchor of the log on a chain is late; null where there are none. */

@@ -1,3 +1,4 @@
+import { isStopped } from "../core/rail.ts";
 import { STATES, WAITING_STATES } from "../core/warrant.ts";
 import type { Figures } from "../platform/metrics.ts";
 import type { Context } from "./context.ts";
@@ -12,6 +13,7 @@ type LedgerFigures = Pick<
   | "capsulesNotKept"
   | "purchases"
   | "leavesToAnchor"
+  | "rails"
 >;
 
 /** Figures of the whole ledger, for the operator's metrics. */
@@ -41,6 +43,9 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
         notSent: ctx.deliveryFailures.notSent,
       },
       leavesToAnchor: (await reader.log.size()) - (await reader.logAnchors.confirmedSize()),
+      rails: (await reader.rails.figures()).map(({ code, ...of }) => ({
+        ...{ ...of, stopped: code !== null && isStopped({ code }) },
+      })),
       capsulesNotKept: ctx.capsules.notKept.count,
       purchases: {
         unfinished: purchases.unfinished,

@@ -64,12 +64,16 @@ function createNotingView(cache: RowCache) {
   let rows = new Map<LoadedKind, Set<string>>();
   let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
   let steadyAt = 0;
+  let recordedAt = 0;
   /** Whether something was missing since this was last set. */
   let isLacking = false;
 
   const view: View = {
     get steadyAt() {
       return steadyAt;
+    },
+    get recordedAt() {
+      return recordedAt;
     },
     row(kind, key) {
       const row = cache.row(kind, key);
@@ -98,6 +102,7 @@ function createNotingView(cache: RowCache) {
     view,
     at(time: BatchTime): void {
       steadyAt = time.steadyAt;
+      recordedAt = time.recordedAt;
     },
     /** Whether the look-ups of some work lacked something. */
     lacksIn(work: () => void): boolean {

@@ -3,8 +3,9 @@ import { transactionKey } from "../core/chain-transaction.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
+import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
-import type { PayeeBalance } from "../core/postings.ts";
+import { type PayoutTransaction, railStateKey } from "../core/rail.ts";
 import { ROLES, roleIsAtLeast } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
@@ -15,7 +16,7 @@ import type { Warrant } from "../core/warrant.ts";
 import { cosignatureKey } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import { type NeedName, type NeedTable, type NoticeReader, READERS_MAX } from "./needs.ts";
-import type { IdempotencyKey } from "./rows.ts";
+import { balanceRowKey, type IdempotencyKey, payeeRowKey } from "./rows.ts";
 import type { Scope } from "./scope.ts";
 import type { LoadedKind, LoadedRows, View } from "./view.ts";
 
@@ -58,6 +59,10 @@ function rowsOf<Kind extends LoadedKind>(
   const rows = keys.map((key) => view.row(kind, key));
   return rows.includes(undefined) ? undefined : rows.filter((row) => row != null);
 }
+
+/** The rows that are there, and null for each that is not; undefined while one of them is missing. */
+const allOf = <Row>(rows: readonly (Row | null | undefined)[]): readonly (Row | null)[] | undefined =>
+  rows.includes(undefined) ? undefined : (rows as readonly (Row | null)[]);
 
 /** Hides people who were removed: they can neither act nor be changed. */
 const present = (user: User | null | undefined): User | null | undefined =>
@@ -219,13 +224,31 @@ export const LOOK_UPS: LookUps = {
   correction: (view, scope, id) => inScope(view.row("correction", id), scope),
   depositCorrection: (view, scope, _, source) =>
     inScope(rowOf(view, "correction", view.index("correctionOf", (source as Deposit).id)), scope),
-  payeeBalances(view, { organisationId, mode }, payees) {
-    const found = payees.map(({ asset, payee }) =>
-      view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
-    );
-    return found.includes(undefined) ? undefined : (found as readonly (PayeeBalance | null)[]);
-  },
+  payeeBalances: (view, { organisationId, mode }, payees) =>
+    allOf(
+      payees.map(({ asset, payee }) =>
+        view.row("payeeBalance", payeeRowKey(organisationId, mode, asset, payee)),
+      ),
+    ),
   payout: (view, scope, id) => inScope(view.row("payout", id), scope),
+  newestPayout: (view, { organisationId, mode }, { asset, payee }) =>
+    rowOf(view, "payout", view.index("newestPayout", organisationId, mode, asset, payee)),
+  payoutTransaction: (view, scope, _, source) =>
+    inScope(
+      rowOf(view, "payoutTransaction", view.index("transactionOfPayout", (source as Payout).id)),
+      scope,
+    ),
+  payoutChainTransaction: (view, _, __, source) =>
+    view.row("chainTransaction", transactionKey(source as PayoutTransaction)),
+  payoutWaits: (view, { organisationId, mode }, payees) =>
+    allOf(
+      payees.map(({ asset, payee }) =>
+        view.row("payoutWait", payeeRowKey(organisationId, mode, asset, payee)),
+      ),
+    ),
+  sentInDay: (view, { organisationId, mode }, asset) =>
+    view.index("sentSince", organisationId, mode, asset, view.recordedAt - DAY_MS),
+  railStates: (view, _, tokens) => allOf(tokens.map((of) => view.row("railState", railStateKey(of)))),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 
@@ -281,9 +304,3 @@ export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] }
 
 /** A trace entry's key: its warrant and its sequence. */
 const traceStepKey = (warrantId: string, sequence: number): string => `${warrantId} ${sequence}`;
-
-export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
-  `${organisationId} ${mode} ${asset}`;
-
-export const payeeRowKey = (organisationId: string, mode: string, asset: string, payee: string): string =>
-  `${balanceRowKey(organisationId, mode, asset)} ${payee}`;

@@ -2,7 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
-import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
+import type { TransactionKey, WalletOfChain, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
@@ -17,6 +17,7 @@ import type { PayeeName, Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance, PayeeBalance } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import type { PayoutTransaction, PayoutWait, RailState } from "../core/rail.ts";
 import type { Role } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
@@ -166,6 +167,17 @@ export type NeedTable = {
   /** What was paid to each of these payees, in their order; null where nothing was. */
   readonly payeeBalances: Need<readonly PayeeName[], readonly (PayeeBalance | null)[]>;
   readonly payout: Need<string, Payout | null>;
+  /** The newest payout to a payee. */
+  readonly newestPayout: Need<PayeeName, Payout | null>;
+  /** Which transaction pays the payout; null on the rail `book`. */
+  readonly payoutTransaction: Need<From<"payout">, PayoutTransaction | null>;
+  readonly payoutChainTransaction: Need<From<"payoutTransaction">, WalletTransaction | null>;
+  /** What each of these payees waits for, in their order; null where the server has not looked at one. */
+  readonly payoutWaits: Need<readonly PayeeName[], readonly (PayoutWait | null)[]>;
+  /** How much of an asset was sent on its chain in the last 24 hours without a person, without what has failed. */
+  readonly sentInDay: Need<string, bigint>;
+  /** The tokens that stand for these assets of modes, in their order; null where none does. */
+  readonly railStates: Need<readonly Pick<RailState, "mode" | "asset">[], readonly (RailState | null)[]>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 
@@ -201,7 +213,7 @@ export type NeedTable = {
   // Chains
   readonly chainTransaction: Need<TransactionKey, WalletTransaction | null>;
   /** The transaction of a wallet with the highest nonce. */
-  readonly newestTransaction: Need<Omit<TransactionKey, "nonce">, WalletTransaction | null>;
+  readonly newestTransaction: Need<WalletOfChain, WalletTransaction | null>;
 };
 
 /** How many purchases `oldestFree` finds: one commit may give up the content of this many. */

@@ -15,8 +15,8 @@ export interface PayoutsReader {
   /** What is owed to payees, in the order in which each was first paid. `at` is where a list goes on: 0 for the first one. */
   readonly payees: {
     list(scope: Scope, after: number, limit: number): Promise<readonly PayeeAccount[]>;
-    /** Those that something is owed to. */
-    owed(scope: Scope, after: number, limit: number): Promise<readonly PayeeAccount[]>;
+    /** Those that something is owed to, of every asset or of one. */
+    owed(scope: Scope, after: number, limit: number, asset?: string): Promise<readonly PayeeAccount[]>;
     /** That payee alone; nobody where nothing is owed to it. */
     owedTo(scope: Scope, name: PayeeName): Promise<readonly PayeeAccount[]>;
     /** What is owed, and what is in payouts under way, of each asset. */

@@ -5,7 +5,7 @@ import type { AuthSession } from "../core/auth-session.ts";
 import type { DecidedCheck } from "../core/back-test.ts";
 import type { Capsule } from "../core/capsule.ts";
 import type { ChainPlace } from "../core/chain-anchor.ts";
-import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
+import type { TransactionKey, WalletOfChain, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -26,10 +26,10 @@ import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { DeliveriesReader } from "./deliveries-reader.ts";
 import type { PayoutsReader } from "./payouts-reader.ts";
+import type { RailsReader } from "./rails-reader.ts";
 import type { RulesReader } from "./rules-reader.ts";
 import type { Part, Scope } from "./scope.ts";
 
-export type WalletOfChain = Omit<TransactionKey, "nonce">;
 /** The postings of an account on one day. */
 export type Movement = {
   /** Days since 1970, in UTC. */
@@ -65,7 +65,7 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
  * Reads that are not part of a command, from one snapshot. They never see half a Change, and never delay the
  * writer.
  */
-export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader {
+export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader, RailsReader {
   readonly warrants: {
     get(scope: Scope, id: string): Promise<Warrant | null>;
     /** A warrant of any organisation, for the public receipt. */
@@ -313,8 +313,10 @@ export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader {
   };
   /** What the instance's own wallets have sent to chains. */
   readonly chainTransactions: {
-    /** The open one with the lowest nonce: a chain takes them in this order. */
-    firstOpen(of: WalletOfChain): Promise<WalletTransaction | null>;
+    /** Those that are open, in the order of nonces: a chain takes them in this order. */
+    open(of: WalletOfChain, limit: number): Promise<readonly WalletTransaction[]>;
+    /** The one with the highest nonce. */
+    newest(of: WalletOfChain): Promise<WalletTransaction | null>;
     /** The confirmed one with the highest nonce. */
     lastConfirmed(of: WalletOfChain): Promise<WalletTransaction | null>;
     /** Those of all wallets, in order of their keys, after the given one. */

@@ -1,7 +1,6 @@
 import { NO_BALANCE, NOTHING_PAID, payeeLegsOf } from "../core/postings.ts";
 import type { Deletion, Put } from "./change.ts";
-import { balanceRowKey, payeeRowKey } from "./look-ups.ts";
-import { type Posting, rowKeyOf } from "./rows.ts";
+import { balanceRowKey, type Posting, payeeRowKey, rowKeyOf } from "./rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
 /**
@@ -54,6 +53,9 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   escalationOrWarrant: { escalation: always },
   depositReferenced: { deposit: always },
   correctionOf: { correction: always },
+  newestPayout: { payout: madeOrDeleted },
+  transactionOfPayout: { payoutTransaction: madeOrDeleted },
+  sentSince: { payout: always, payoutTransaction: madeOrDeleted },
   unresolvedEscalation: { escalation: always },
   purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
   enabledWebhooks: { webhook: always },

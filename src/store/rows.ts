@@ -20,6 +20,7 @@ import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Legs, PostingKind } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import { type PayoutTransaction, type PayoutWait, type RailState, railStateKey } from "../core/rail.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
@@ -56,10 +57,13 @@ export type ChangingRows = {
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
   readonly payout: Payout;
+  readonly payoutTransaction: PayoutTransaction;
+  readonly payoutWait: PayoutWait;
   /** Deleted after its last notice, and where its escalation has ended. */
   readonly plannedNotice: PlannedNotice;
   readonly purchase: Purchase;
   readonly pushSubscription: PushSubscription;
+  readonly railState: RailState;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
   readonly user: User;
@@ -135,6 +139,8 @@ export type Posting = {
   readonly causeId: string;
   /** Whose account it moves: the payee that a settlement pays, or of a payout; else null. */
   readonly payee: string | null;
+  /** By which rail it moves: that of its payout, else `book`. */
+  readonly rail?: Payout["rail"];
   readonly recordedAt: number;
 };
 
@@ -155,7 +161,14 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return `${(row as CapsulePart).hash} ${(row as CapsulePart).part}`;
     case "chainTransaction":
     case "logAnchor":
-      return transactionKey(row as WalletTransaction | LogAnchor);
+    case "payoutTransaction":
+      return transactionKey(row as WalletTransaction | LogAnchor | PayoutTransaction);
+    case "payoutWait": {
+      const { organisationId, mode, asset, payee } = row as PayoutWait;
+      return payeeRowKey(organisationId, mode, asset, payee);
+    }
+    case "railState":
+      return railStateKey(row as RailState);
     case "cosignature":
       return cosignatureKey(row as Cosignature);
     case "messagingAccount":
@@ -168,6 +181,12 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return (row as { readonly id: string }).id;
   }
 }
+
+export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
+  `${organisationId} ${mode} ${asset}`;
+
+export const payeeRowKey = (organisationId: string, mode: string, asset: string, payee: string): string =>
+  `${balanceRowKey(organisationId, mode, asset)} ${payee}`;
 
 /** There is one instance in a ledger. */
 export const INSTANCE_KEY = "";

@@ -17,6 +17,7 @@ import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance, PayeeBalance } from "../core/postings.ts";
 import type { PushSubscription } from "../core/push.ts";
+import type { PayoutTransaction, PayoutWait, RailState } from "../core/rail.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
@@ -35,6 +36,8 @@ import type { IdempotencyKey } from "./rows.ts";
 export type View = {
   /** The batch's time by a clock that never jumps (see `BatchTime`). */
   readonly steadyAt: number;
+  /** The batch's time for new records (see `BatchTime`). */
+  readonly recordedAt: number;
   row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
   index<Name extends IndexName>(
     name: Name,
@@ -69,10 +72,13 @@ export type LoadedRows = {
   /** The engine computes it from the postings. */
   readonly payeeBalance: PayeeBalance;
   readonly payout: Payout;
+  readonly payoutTransaction: PayoutTransaction;
+  readonly payoutWait: PayoutWait;
   readonly plannedNotice: PlannedNotice;
   readonly policy: Policy;
   readonly purchase: Purchase;
   readonly pushSubscription: PushSubscription;
+  readonly railState: RailState;
   readonly schema: NamedSchema;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
@@ -114,6 +120,12 @@ export type IndexTable = {
   >;
   /** The newest correction of a deposit, in the order of commits, that was not withdrawn. */
   readonly correctionOf: Index<[depositId: string], Id>;
+  /** The newest payout to a payee, in the order of commits. */
+  readonly newestPayout: Index<[organisationId: string, mode: string, asset: string, payee: string], Id>;
+  /** The key of the transaction that pays a payout. */
+  readonly transactionOfPayout: Index<[payoutId: string], Id>;
+  /** What was sent after a time without a person, and has not failed. */
+  readonly sentSince: Index<[organisationId: string, mode: string, asset: string, after: number], bigint>;
   readonly unresolvedEscalation: Index<[warrantId: string], Id>;
   readonly purchaseOfWarrant: Index<[warrantId: string], Id>;
   readonly enabledWebhooks: Index<[organisationId: string, mode: string], Ids>;

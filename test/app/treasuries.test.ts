@@ -72,11 +72,23 @@ test("the wallets are listed with their addresses and limits, and never with the
   expect(listed.data).toEqual([
     {
       ...{ object: "treasury", mode: "sandbox", asset: "USDC", chain: "eip155:84532", token: TOKEN },
-      ...{ address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/), payout_max: "5", day_max: "50" },
+      ...{
+        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+        payout_max: "5",
+        day_max: "50",
+        waits_for: null,
+        unknown_until_nonce: null,
+      },
     },
     {
       ...{ object: "treasury", mode: "live", asset: "USDC", chain: "eip155:8453", token: TOKEN },
-      ...{ address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/), payout_max: "0", day_max: "0" },
+      ...{
+        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+        payout_max: "0",
+        day_max: "0",
+        waits_for: null,
+        unknown_until_nonce: null,
+      },
     },
   ]);
   expect(listed.data[0]?.address).not.toBe(listed.data[1]?.address);

@@ -78,7 +78,7 @@ describe("a transaction that was signed", () => {
     [
       "waits where another transaction has its nonce in a block that may go again",
       view({ nonce: 8 }),
-      { do: "send", raw: "0xsigned", isCapped: false },
+      { do: "wait" },
     ],
     [
       "is given up once another transaction has its nonce for good",

@@ -69,6 +69,11 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     `${accountsAt.get(account) ?? "none"}: `,
     `account ${account}:`,
   ],
+  payout_transactions: ({ nonce, wallet, payout }) => [
+    `${nonce} of ${wallet}`,
+    payoutsAt.get(payout) ?? "none",
+  ],
+  payout_waits: ({ payee }) => [`payee at position ${payee} `],
   payouts: ({ id }) => [id],
   policies: ({ id }) => [id],
   postings: ({ position, cause }) => [
@@ -80,6 +85,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     correctionsAt.get(cause) ?? "none",
   ],
   purchases: ({ id }) => [id],
+  rail_states: ({ asset, mode }) => [`token of ${asset}, ${mode}`],
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
   session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
@@ -110,6 +116,8 @@ const MAY_GO: Readonly<Record<string, string>> = {
   cosignatures: "nothing refers to it, and the witness has it",
   capsules: "kept for a time and within a quota, the oldest first to go",
   idempotency_keys: "kept for a time",
+  payout_waits: "the server finds it again with its next run",
+  rail_states: "the server writes it again with its next start",
   witnessed_logs: "nothing refers to it",
 };
 
@@ -227,7 +235,9 @@ function edit(table: string, column: string, row: Row, value: Row[string]): stri
 }
 
 const isPlace = (table: string, column: string): boolean =>
-  column === "position" || (table === "log_checkpoints" && column === "number");
+  column === "position" ||
+  `${table}.${column}` === "log_checkpoints.number" ||
+  `${table}.${column}` === "payout_waits.payee";
 
 function notNamed(table: string, ...rows: readonly Row[]): string | null {
   const messages = audited();
@@ -307,7 +317,7 @@ describe.each(Object.keys(NAMES))("%s", (table) => {
     // The same row again under another key, as far as the unique indexes go.
     const keys = uniqueColumnsOf(table);
     const copy = columnsOf(table).map(({ name }) => (keys.has(name) ? anotherKey(row[name]!) : row[name]!));
-    const at = columnsOf(table).findIndex(({ name }) => name === "position" || name === "number");
+    const at = columnsOf(table).findIndex(({ name }) => isPlace(table, name) || name === "number");
     const place = at === -1 ? 1_000_000n : copy[at]!;
     put.run(place, ...copy);
     const added = audited().length === 0 ? "a row too many is not found" : null;

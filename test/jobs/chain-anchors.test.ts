@@ -416,7 +416,7 @@ describe("what goes wrong", () => {
     const { look } = chain.wallet;
     const behind: ModelChain["wallet"]["look"] = async (of) => {
       const view = await look(of);
-      return "away" in view || of !== null ? view : { ...view, nonce: 0 };
+      return "away" in view || of.length > 0 ? view : { ...view, nonce: 0 };
     };
     chain = { ...chain, wallet: { ...chain.wallet, look: behind } };
     await step(HOUR_MS);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beginAnchor } from "../../src/services/chain/anchor.ts";
 import { auditTransactions } from "../../src/services/chain/audit.ts";
-import { type Sending, stepTransaction } from "../../src/services/chain/wallet.ts";
+import { type Sending, stepTransactions } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createCommandLine } from "../support/command-line.ts";
@@ -32,9 +32,9 @@ beforeAll(async () => {
   await beginAnchor(ctx, sending);
   chain.mine(5);
   chain.fees = { max: 300n, priority: 30n };
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
   chain.mine(CONFIRMATIONS);
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
   await open(stage, caller);
   await anchor(ctx);
   await beginAnchor(ctx, sending);
@@ -66,7 +66,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "the nonce of an anchor",
     `${ANCHOR} nonce = 7 WHERE nonce = 0`,
-    /^transaction 0 of \S+ on \S+ belongs to no anchor/,
+    /^transaction 0 of \S+ on \S+ belongs to no anchor and no payout/,
   ],
   [
     "the checkpoint of an anchor",
@@ -91,7 +91,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "a deleted anchor",
     "DELETE FROM log_anchors WHERE nonce = 1",
-    /^transaction 1 of \S+ on \S+ belongs to no anchor$/,
+    /^transaction 1 of \S+ on \S+ belongs to no anchor and no payout$/,
   ],
   [
     "a deleted transaction",

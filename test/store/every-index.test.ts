@@ -85,7 +85,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   capsules_by_creation: () => ctx.reader.capsules.scopesWithOld(1, 10),
   capsules_by_stored_hash: givesUpContent,
   capsules_of_scope: () => needs({ oldestCapsules: 1 }),
-  chain_transactions_open: () => ctx.reader.chainTransactions.firstOpen({ chainId: 1, wallet: "0x1" }),
+  chain_transactions_open: () => ctx.reader.chainTransactions.open({ chainId: 1, wallet: "0x1" }, 1),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
   corrections_by_account: () => ctx.reader.corrections.list(live, null, 10),
   corrections_of_deposit: async () => {
@@ -111,6 +111,8 @@ const READS: Readonly<Record<string, () => unknown>> = {
   password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
   payees_owed: () => ctx.reader.payees.owed(live, 0, 10),
   payees_owed_nothing: () => ctx.reader.payees.list(live, 0, 10),
+  payout_transactions_in_limits: () => ctx.reader.rails.sentAfter(live, "USDC", 0),
+  payout_transactions_to_judge: () => ctx.reader.rails.toJudge({ chainId: 1, wallet: "0x1" }, 1),
   payouts_by_status: () => ctx.reader.payouts.list(live, "paid", null, 10),
   payouts_of_payee: sumsPayouts,
   planned_notices_due: () => ctx.reader.notices.planned(live, 0, 10),

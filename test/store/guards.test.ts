@@ -90,6 +90,18 @@ describe("raw SQL of a buggy caller", () => {
     );
   }
 
+  /** A payout with its transaction of nonce 1, one without, and another transaction of nonce 2. */
+  function addPayoutsOnChain(): void {
+    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32), NULL)");
+    for (const nonce of ["1", "2"]) ledger.raw.run(sentToChain({ nonce }));
+    for (const id of ["'pay_onchain'", "'pay_unsent'"]) ledger.raw.run(payout({ id, rail: "'live_evm'" }));
+    ledger.raw.run(payoutTransaction({ nonce: "1" }, "pay_onchain"));
+    ledger.raw.run(
+      "INSERT INTO rail_states VALUES ('live', 'USDC', 1, '0xw', '0xto', 3, NULL, NULL, NULL, NULL, NULL)",
+    );
+    ledger.raw.run("INSERT INTO payout_waits VALUES (1, 'no_money', NULL, NULL, NULL, 0, NULL)");
+  }
+
   beforeAll(async () => {
     const ctx = createTestContext(SCRIPTED);
     await buildGoodLedger(ctx);
@@ -106,7 +118,7 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
     ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)");
     ledger.raw.run(sentToChain({}));
-    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32), NULL)");
+    addPayoutsOnChain();
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -314,6 +326,7 @@ describe("raw SQL of a buggy caller", () => {
       () =>
         posting(bare, holding, {
           account: inMode("sandbox"),
+          rail: "'sandbox_book'",
         }),
       /a hold is the amount of a warrant of the same account/,
     ],
@@ -400,6 +413,15 @@ describe("raw SQL of a buggy caller", () => {
         ...{ status: "'submitted'", version: "1", created_at: "0", ...columns },
       },
       owed,
+    );
+  const payoutTransaction = (columns: Record<string, string> = {}, id = "pay_unsent"): string =>
+    inserted(
+      "payout_transactions",
+      {
+        ...{ chain_id: "1", wallet: "'0xw'", nonce: "2", payout: "position", account: "account" },
+        ...{ rail: "rail", token: "'0xto'", by_person: "0", judged: "0", recorded_at: "0", ...columns },
+      },
+      `payouts WHERE id = '${id}'`,
     );
   const correction = (columns: Record<string, string> = {}): string =>
     inserted(
@@ -1338,6 +1360,24 @@ describe("raw SQL of a buggy caller", () => {
       () => "UPDATE accounts SET payable = paid + 1",
       /what is owed is a part of what is paid/,
     ],
+    [
+      "a sandbox payout with real money",
+      "payout_transactions_of_a_payout",
+      () => payoutTransaction({ rail: "'sandbox_evm'" }),
+      /payout_transactions_chain/,
+    ],
+    [
+      "a payout on no rail of a chain",
+      "payout_transactions_of_a_payout",
+      () => payoutTransaction({ rail: "'live_book'" }),
+      /payout_transactions_(rail|chain)/,
+    ],
+    [
+      "a second payout of a transaction",
+      "payout_transactions_of_a_payout",
+      () => payoutTransaction({ nonce: "1" }),
+      /UNIQUE constraint failed: payout_transactions.chain_id/,
+    ],
     ["a payout of no version", "payouts_begin_submitted", () => payout({ version: "0" }), /payouts_version/],
     [
       "an account of another asset",
@@ -1392,6 +1432,123 @@ describe("raw SQL of a buggy caller", () => {
     ["one that was never signed", () => sentToChain({ nonce: "1", signings: "'[]'" }), /_signed/],
     ["a nonce below zero", () => sentToChain({ nonce: "-1" }), /chain_transactions_numbers/],
     ["a transaction without gas", () => sentToChain({ nonce: "1", gas: "0" }), /chain_transactions_numbers/],
+  ];
+
+  const onTransaction = (set: string) => () => `UPDATE payout_transactions SET ${set}`;
+  const onRail = (set: string) => () => `UPDATE rail_states SET ${set}`;
+  const FIXED = /which transaction pays a payout is fixed/;
+  const railState = (columns: Record<string, string>) => () => {
+    const values = {
+      ...{
+        mode: "'sandbox'",
+        asset: "'USDC'",
+        chain_id: "84532",
+        wallet: "'0xw'",
+        token: "'0xto'",
+        ...columns,
+      },
+    };
+    return `INSERT INTO rail_states (${Object.keys(values).join(", ")}) VALUES (${Object.values(values).join(", ")})`;
+  };
+
+  /** Payouts that wallets send. */
+  const RAILS: readonly [string, () => string, RegExp][] = [
+    [
+      "a hold on a chain's rail",
+      () => posting(bare, holding, { rail: "'live_evm'" }),
+      /a posting moves an account of the mode of its rail/,
+    ],
+    [
+      "a payout on a chain that is posted and was never signed",
+      () =>
+        posting("payouts WHERE id = 'pay_unsent'", ["0", "0", "0", "0"], {
+          ...{ kind: "'payout_submitted'", rail: "'live_evm'", payable: "-3", submitted: "3" },
+        }),
+      /a payout on a chain has its transaction/,
+    ],
+    [
+      "a payout that fails while its transaction is open",
+      onPayout("onchain", `status = 'failed', reason = 'x', ${ending}`),
+      /does not end while its transaction may get into a block/,
+    ],
+    [
+      "a live payout on a test network",
+      () => payoutTransaction({ chain_id: "84532" }),
+      /has a transaction of its own/,
+    ],
+    [
+      "a payout on the rail of the other mode",
+      () => payoutTransaction({ rail: "'sandbox_evm'" }),
+      /that is submitted on its rail/,
+    ],
+    [
+      "a payout on the rail of people",
+      () => payoutTransaction({ rail: "'live_evm'" }, "pay_submitted"),
+      /that is submitted on its rail/,
+    ],
+    [
+      "a payout that is accounted for at once",
+      () => payoutTransaction({ judged: "1" }),
+      /that is submitted on its rail/,
+    ],
+    [
+      "a second transaction of a payout",
+      () => payoutTransaction({}, "pay_onchain"),
+      /UNIQUE constraint failed: payout_transactions.payout/,
+    ],
+    [
+      "a payout by a transaction that was not signed",
+      () => payoutTransaction({ nonce: "7" }),
+      /has a transaction of its own/,
+    ],
+    [
+      "a payout by a transaction to another token",
+      () => payoutTransaction({ token: "'0xother'" }),
+      /has a transaction of its own/,
+    ],
+    [
+      "a payout by an anchor's transaction",
+      () => payoutTransaction({ nonce: "0" }),
+      /has a transaction of its own/,
+    ],
+    [
+      "an anchor by a payout's transaction",
+      () => "INSERT INTO log_anchors VALUES (1, '0xw', 1, 1, 1, zeroblob(32), NULL)",
+      /an anchor has a transaction of its own/,
+    ],
+    ...["nonce = 2", "payout = payout + 1", "token = 'x'", "by_person = 1", "recorded_at = 7"].map(
+      (set): [string, () => string, RegExp] => [
+        `which transaction pays, changed: ${set}`,
+        onTransaction(set),
+        FIXED,
+      ],
+    ),
+    [
+      "a payout's transaction that is forgotten",
+      () => "DELETE FROM payout_transactions",
+      /pays a payout is kept/,
+    ],
+    ["half accounted for", onTransaction("judged = 2"), /payout_transactions_flags/],
+    [
+      "a wait of nobody",
+      () => "INSERT INTO payout_waits VALUES (7777, NULL, NULL, NULL, NULL, 0, NULL)",
+      /a payee waits that there is/,
+    ],
+    ["a wait for nothing known", () => "UPDATE payout_waits SET code = 'x'", /payout_waits_code/],
+    ["a release of nothing", () => "UPDATE payout_waits SET released = 0", /payout_waits_released/],
+    ["a wait that is forgotten", () => "DELETE FROM payout_waits", /what a payee waits for is kept/],
+    ["a nonce that is forgotten", onRail("accepted_nonce = 2"), /the nonce of a wallet never falls/],
+    ["a token of another asset", onRail("asset = 'X'"), /the nonce of a wallet never falls/],
+    ["a token that is forgotten", () => "DELETE FROM rail_states", /the state of a rail is kept/],
+    ["a token that is kept by nothing known", onRail("code = 'x', since = 0"), /rail_states_code/],
+    ["a token that is kept since never", onRail("code = 'away'"), /rail_states_since/],
+    ["a live token on a test network", onRail("chain_id = 84532, wallet = 'x'"), /rail_states_chain/],
+    ["a sandbox token with real money", railState({ chain_id: "8453" }), /rail_states_chain/],
+    [
+      "a second token of an asset",
+      railState({ mode: "'live'", chain_id: "1" }),
+      /UNIQUE constraint failed: rail_states.mode/,
+    ],
   ];
 
   const newEntry = (leaf: string) =>
@@ -1472,6 +1629,7 @@ describe("raw SQL of a buggy caller", () => {
     ...SHAPES,
     ...LOG,
     ...CHAINS,
+    ...RAILS,
   ];
   for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {

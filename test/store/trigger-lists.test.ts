@@ -8,7 +8,7 @@ import { MODES } from "../../src/core/roles.ts";
 import { ENDED_DELIVERY_STATUSES } from "../../src/core/webhook.ts";
 import { KNOWN, PHASES } from "../../src/core/x402/purchase.ts";
 import { openLedger } from "../../src/store/sqlite/open.ts";
-import { RAIL_OF_MODE, trace } from "../../src/store/sqlite/tables/ledger.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE, trace } from "../../src/store/sqlite/tables/ledger.ts";
 
 /** A trigger is text, and repeats lists that the code has. They are compared here, in a ledger that has every migration. */
 
@@ -64,9 +64,13 @@ test("an organisation gets a scope of each mode", () => {
 });
 
 test("the rail of a mode is that of the code", () => {
-  const [ending, ...others] = listed("postings_on_a_rail_of_their_mode", /`mode` \|\| '(\w+)'/g);
-  expect(others).toEqual([]);
-  for (const mode of MODES) expect<string>(RAIL_OF_MODE[mode]).toBe(`${mode}${ending}`);
+  for (const trigger of ["postings_on_a_rail_of_their_mode", "payouts_on_a_rail_of_their_mode"]) {
+    const endings = listed(trigger, /`mode` \|\| '(\w+)'/g);
+    for (const mode of MODES)
+      expect<string[]>(sorted([CHAIN_RAIL_OF_MODE[mode], RAIL_OF_MODE[mode]])).toEqual(
+        sorted(endings.map((ending) => `${mode}${ending}`)),
+      );
+  }
 });
 
 test("the phases of a purchase are those of the code, in their order", () => {

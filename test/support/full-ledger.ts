@@ -1,3 +1,4 @@
+import { chainPayoutsJob } from "../../src/jobs/chain-payouts.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { correctBalance, decideCorrection } from "../../src/services/admin/corrections.ts";
@@ -6,14 +7,17 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import { addSourceKey, removeSourceKey } from "../../src/services/admin/source-keys.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { beginAnchor } from "../../src/services/chain/anchor.ts";
-import { stepTransaction } from "../../src/services/chain/wallet.ts";
+import { stepTransactions } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { keepRailStates } from "../../src/services/rails/states.ts";
 import type { Put } from "../../src/store/change.ts";
 import { createTestContext, type TestContext } from "./context.ts";
 import { buildGoodLedger } from "./good-ledger.ts";
 import { buildGoodPurchases } from "./good-purchases.ts";
 import { openMarket } from "./market.ts";
 import { createModelChain } from "./model-chain.ts";
+import { createModelTreasury } from "./model-treasury.ts";
+import { ALICE, BOB, CAROL, PAYOUT_MS, treasuryOf } from "./paying.ts";
 import {
   ALL_PASS,
   createCaller,
@@ -51,6 +55,7 @@ export async function buildFullLedger(): Promise<string> {
   await anchor(ctx);
   await witnessed(ctx);
   await anchoredOnChain(ctx);
+  await paidOnChain(ctx);
   await ctx.store.close();
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);
@@ -124,9 +129,36 @@ async function anchoredOnChain(ctx: TestContext): Promise<void> {
   const rules = { confirmations: 1, feeMax: 1_000n };
   const sending = { wallet: chain.wallet, rules, onTakenOut: () => {} };
   await beginAnchor(ctx, sending);
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
   chain.mine(1);
-  await stepTransaction(ctx, sending);
+  await stepTransactions(ctx, sending);
+}
+
+/** A payout on a chain that is paid, one that is under way, and a payee that waits. */
+async function paidOnChain(ctx: TestContext): Promise<void> {
+  const stage = await createStage(ctx, { mode: "sandbox" });
+  const chain = createModelTreasury(1);
+  const on = { ...ctx, treasuries: [treasuryOf(chain, { payoutMax: 50n, dayMax: 1_000n })] };
+  await keepRailStates(on);
+  let time = 0;
+  const job = chainPayoutsJob(on, {
+    paying: () => ({
+      ...{ wallet: chain.wallet, rules: { confirmations: 1, feeMax: 1_000n } },
+      ...{ tokens: on.treasuries, onTakenOut: () => {} },
+    }),
+    ...{ everyMs: 1, monotonicNow: () => time, random: () => 0, onTrouble: () => {}, onAlarm: () => {} },
+  });
+  for (const [payee, amount] of [
+    [ALICE, "50"],
+    [CAROL, "51"],
+    [BOB, "40"],
+  ] as const) {
+    const { id } = warrantIn(await open(stage, stage.operator, { payee, amount }));
+    must(await settle(stage, stage.operator, id, "release"));
+    time += PAYOUT_MS;
+    await job.run();
+    if (payee !== BOB) chain.mine(1);
+  }
 }
 
 /** What a witness has signed of the log, and what this instance has signed of others. */

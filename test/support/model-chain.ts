@@ -1,4 +1,4 @@
-import type { ChainView, Fees } from "../../src/core/chain-transaction.ts";
+import type { ChainTransaction, ChainView, Fees, WalletView } from "../../src/core/chain-transaction.ts";
 import type { Away } from "../../src/platform/ask-chain.ts";
 import { createEvmWallet, decodeTransaction, type EvmWallet } from "../../src/platform/evm-wallet.ts";
 
@@ -35,16 +35,17 @@ export function createModelChain(confirmations: number): ModelChain {
   const blocks: string[][] = [[]];
   let waiting: string[] = [];
   const nonceIn = (count: number) => blocks.slice(0, count).flat().length;
-  const viewOf = async (raws: readonly { raw: string; hash: string }[]): Promise<ChainView> => {
+  const minedOf = ({ signings }: ChainTransaction): ChainView["mined"] =>
+    blocks.flatMap((block, number) =>
+      signings.filter(({ raw }) => block.includes(raw)).map(({ hash }) => ({ hash, block: number })),
+    )[0] ?? null;
+  const viewOf = (underWay: readonly ChainTransaction[]): WalletView => {
     const newestBlock = blocks.length - 1;
-    const found = blocks.flatMap((block, number) =>
-      raws.filter(({ raw }) => block.includes(raw)).map(({ hash }) => ({ hash, block: number })),
-    );
     return {
       newestBlock,
       nonce: nonceIn(blocks.length),
       confirmedNonce: nonceIn(Math.max(0, newestBlock - confirmations + 2)),
-      mined: found[0] ?? null,
+      mined: underWay.map(minedOf),
       fees: chain.fees,
     };
   };
@@ -54,7 +55,7 @@ export function createModelChain(confirmations: number): ModelChain {
     fees: { max: 100n, priority: 10n },
     wallet: {
       ...signer,
-      look: async (underWay) => (chain.away ? { away: chain.away } : viewOf(underWay?.signings ?? [])),
+      look: async (underWay) => (chain.away ? { away: chain.away } : viewOf(underWay)),
       gasOf: async () => (chain.away ? { away: chain.away } : { gas: 30_000n }),
       async send(raw) {
         if (chain.away) return { away: chain.away };

@@ -32,8 +32,10 @@ const must = <T extends object | null>(answer: T | NotSent): T => {
   if (answer !== null && ("away" in answer || "refused" in answer)) throw new Error(JSON.stringify(answer));
   return answer as T;
 };
-const look = async (underWay: ChainTransaction | null): Promise<ChainView> =>
-  must(await wallet.look(underWay));
+async function look(underWay: ChainTransaction | null): Promise<ChainView> {
+  const { mined, ...view } = must(await wallet.look(underWay === null ? [] : [underWay]));
+  return { ...view, mined: mined[0] ?? null };
+}
 
 async function signAnew(underWay: ChainTransaction | null = null): Promise<ChainTransaction> {
   const view = await look(underWay);
@@ -134,11 +136,11 @@ test("a wallet without money for the gas is reported so, and a node that hangs i
   );
   chain.hang();
   try {
-    expect(await impatient.look(null)).toEqual({ away: "timeout" });
+    expect(await impatient.look([])).toEqual({ away: "timeout" });
     expect(await impatient.send(transaction.signings[0]!.raw)).toEqual({ away: "timeout" });
   } finally {
     chain.goOn();
   }
   const elsewhere = createEvmWallet({ chainId: 1, url: chain.url, key: `0x${"11".repeat(32)}` }, 1);
-  expect(await elsewhere.look(null)).toEqual({ away: "wrong_chain" });
+  expect(await elsewhere.look([])).toEqual({ away: "wrong_chain" });
 });

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { csvLine } from "../../core/csv.ts";
 import { isRefusal } from "../../core/errors.ts";
 import { displayAmount } from "../../core/money.ts";
-import { PAYOUT_STATUSES, type PayoutStatus } from "../../core/payout.ts";
+import { PAYOUT_STATUSES, type PayoutStatus, RAILS } from "../../core/payout.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { PayoutResource } from "../../resources/payout.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
@@ -36,14 +36,18 @@ const statusOption = (): Option =>
     PAYOUT_STATUSES,
   );
 
+const sentenceOf = ({ message, until }: NonNullable<PayoutResource["waits_for"]>): string =>
+  until === null ? message : `${message}, until ${until}`;
+
 const rowsOf = (payouts: readonly PayoutResource[]): string =>
   table(
-    ["payee", "amount", "status", "reference or reason", "id"],
-    payouts.map(({ payee, amount, asset, status, reference, reason, id }) => [
+    ["payee", "amount", "status", "rail", "reference or reason", "id"],
+    payouts.map(({ payee, amount, asset, status, rail, reference, reason, waits_for: waits, id }) => [
       payee,
       displayAmount(BigInt(amount), asset),
       status,
-      reason ?? reference ?? "",
+      rail,
+      waits === null ? (reason ?? reference ?? "") : sentenceOf(waits),
       id ?? "",
     ]),
   );
@@ -53,7 +57,7 @@ function addList(payouts: Command, tools: CommandLineTools): void {
     .command("list")
     .summary("list what is owed, or payouts of a status")
     .description(
-      "Lists what is owed to each payee, or the payouts of a status, newest first. What is owed is what was released and is in no payout.",
+      "Lists what is owed to each payee, or the payouts of a status, newest first. What is owed is what was released and is in no payout. The rail says how it is paid: `book`, by your own means; `evm`, by the treasury on its chain. What is not paid yet says what it waits for.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())
@@ -85,21 +89,38 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     .command("submit")
     .summary("begin payouts of what is owed")
     .description(
-      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
+      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. What goes to an address on the treasury's chain is released instead: the server sends it, whatever the limits are. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())
     .option("--payee <payee>", "only this payee (default: every payee that is owed something)")
-    .option("--asset <asset>", "what is owed to that payee (default: USDC)");
+    .option("--asset <asset>", "what is owed to that payee (default: USDC)")
+    .addOption(
+      new Option(
+        "--rail <rail>",
+        "`book` to pay addresses by your own means too (default: as the payee is)",
+      ).choices(RAILS.slice(0, 1)),
+    );
   examples(submit, "holdfast payouts submit --organisation org_… --mode live");
-  type Flags = ScopeFlags & { payee?: string; asset?: string };
+  type Flags = ScopeFlags & { payee?: string; asset?: string; rail?: "book" };
   runsOnLedger(submit, tools, {
-    input: (flags: Flags) => ({ ...inScope(flags), ...given({ payee: flags.payee, asset: flags.asset }) }),
+    input: (flags: Flags) => ({
+      ...inScope(flags),
+      ...given({ payee: flags.payee, asset: flags.asset, rail: flags.rail }),
+    }),
     verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
     print: ({ data, has_more: hasMore }, { mode, payee, asset = "USDC" }) => {
       const whom = payee === undefined ? "" : ` to ${payee} in ${asset}`;
       if (data.length === 0) return `Nothing is owed${whom}, ${mode}.`;
-      const made = `${data.length} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.\n\n${rowsOf(data)}`;
+      const released = data.filter(({ rail }) => rail === "evm").length;
+      const submitted = data.length - released;
+      const said = [
+        ...(submitted > 0
+          ? [`${submitted} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.`]
+          : []),
+        ...(released > 0 ? [`${released} released, ${mode}. The server sends them.`] : []),
+      ];
+      const made = `${said.join("\n")}\n\n${rowsOf(data)}`;
       return hasMore ? `${made}\n\n  More is owed: run it again.` : made;
     },
   });
@@ -162,9 +183,14 @@ const COLUMNS = [
   "rail",
   "reference",
   "reason",
+  "waits_for",
+  "transaction",
   "created_at",
   "ended_at",
 ] as const satisfies readonly (keyof PayoutResource)[];
+
+const cellOf = (payout: PayoutResource, column: (typeof COLUMNS)[number]): string | null =>
+  column === "waits_for" ? payout.waits_for && sentenceOf(payout.waits_for) : payout[column];
 
 function addExport(payouts: Command, tools: CommandLineTools): void {
   const exported = payouts
@@ -199,7 +225,9 @@ function addExport(payouts: Command, tools: CommandLineTools): void {
       return writeNewFile(file, async (append) => {
         append(csvLine(COLUMNS));
         for (let page: typeof first = first; ; ) {
-          append(page.data.map((payout) => csvLine(COLUMNS.map((column) => payout[column]))).join(""));
+          append(
+            page.data.map((payout) => csvLine(COLUMNS.map((column) => cellOf(payout, column)))).join(""),
+          );
           rows += page.data.length;
           progress.update(rows, null);
           if (page.next_cursor === null) return { object: "export" as const, file, rows };

@@ -1,13 +1,15 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import type { OwedAmount, PayeeAccount } from "../../core/payout.ts";
+import type { OwedAmount } from "../../core/payout.ts";
+import { type Waiting, waitSentence } from "../../core/rail.ts";
 import { type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import type { Asked } from "../../services/admin/payout-batch.ts";
 import { submitPayouts } from "../../services/admin/payouts.ts";
-import { readPayees, readSubmission } from "../../services/console/payouts.ts";
+import { type PayeeOnRail, readPayees, readSubmission } from "../../services/console/payouts.ts";
+import { capital } from "../capital.ts";
 import { Card, Empty, Facts, Head, Pager, Table, Tabs } from "../parts/blocks.tsx";
 import { Confirmation } from "../parts/confirmation.tsx";
-import { Amount, Line, Text } from "../parts/figures.tsx";
+import { Amount, Line, Text, Time } from "../parts/figures.tsx";
 import { Form } from "../parts/forms.tsx";
 import type { Submission, Visit } from "../route.ts";
 
@@ -78,13 +80,28 @@ export async function showPayees(visit: Visit) {
   } as const;
 }
 
-const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeAccount[]; mayPay: boolean }) => (
+/** What something waits for, in words. */
+export const Waits = ({ of }: { of: Waiting }) => (
+  <span>
+    {capital(waitSentence(of))}
+    {of.until === null ? "" : <>, until {<Time at={of.until} />}</>}.
+  </span>
+);
+
+const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeOnRail[]; mayPay: boolean }) => (
   <Table
     label="Payees"
     columns={["Payee", "Owed", "Under way", "Paid out", ...(pays ? ["Action"] : [])]}
     numbers={["Owed", "Under way", "Paid out"]}
-    rows={of.map(({ payee, asset, balance }) => [
-      <Line of={payee} />,
+    rows={of.map(({ payee, asset, balance, waiting }) => [
+      balance.payable === 0n || waiting === null ? (
+        <Line of={payee} />
+      ) : (
+        <span class="stacked">
+          <Line of={payee} />
+          <Waits of={waiting} />
+        </span>
+      ),
       <Amount of={balance.payable} asset={asset} />,
       <Amount of={balance.submitted} asset={asset} />,
       <Amount of={balance.paidOut} asset={asset} />,
@@ -109,13 +126,25 @@ const PayeeTable = ({ of, mayPay: pays }: { of: readonly PayeeAccount[]; mayPay:
   />
 );
 
-const askedOf = (payee: string | null | undefined, asset: string | null | undefined): Asked =>
-  payee ? { payee, asset: asset || "USDC" } : {};
+type AskedOn = Asked & { readonly rail?: "book" };
 
-export const showSubmitting = async (visit: Visit) =>
-  submittingPage(visit, askedOf(visit.search.get("payee"), visit.search.get("asset")), null);
+const askedOf = (of: {
+  readonly payee?: string | null | undefined;
+  readonly asset?: string | null | undefined;
+  readonly rail?: string | null | undefined;
+}): AskedOn => ({
+  ...(of.payee && { payee: of.payee, asset: of.asset || "USDC" }),
+  ...(of.rail === "book" && { rail: of.rail }),
+});
 
-async function submittingPage(visit: Visit, asked: Asked, refusal: Refusal | null) {
+export const showSubmitting = async ({ search, ...visit }: Visit) =>
+  submittingPage(
+    { ...visit, search },
+    askedOf({ payee: search.get("payee"), asset: search.get("asset"), rail: search.get("rail") }),
+    null,
+  );
+
+async function submittingPage(visit: Visit, asked: AskedOn, refusal: Refusal | null) {
   const found = await readSubmission(visit.ctx, visit.caller, asked);
   if (isRefusal(found)) return found;
   return {
@@ -143,7 +172,7 @@ async function submittingPage(visit: Visit, asked: Asked, refusal: Refusal | nul
 
 type Submitted = Exclude<Awaited<ReturnType<typeof readSubmission>>, Refusal>;
 
-const Submitting = ({ visit, asked, of }: { visit: Visit; asked: Asked; of: Submitted }) => (
+const Submitting = ({ visit, asked, of }: { visit: Visit; asked: AskedOn; of: Submitted }) => (
   <>
     <BatchTable of={of.payouts} />
     <Facts
@@ -154,11 +183,21 @@ const Submitting = ({ visit, asked, of }: { visit: Visit; asked: Asked; of: Subm
     />
     <p class="hint">
       {of.hasMore ? "More payees are owed something: one submission has a thousand payouts at most. " : null}
-      {of.needsPasskey
-        ? "This is above the passkey threshold, so you sign exactly this with your passkey. Where something else is owed by then, nothing is submitted. "
-        : null}
-      The amount of a payout is fixed when it is submitted. You pay it by your own means, and mark it.
+      {of.isSent
+        ? "A wallet sends these to addresses on its chain, whatever its limits are, so you sign exactly this with your passkey. Where something else is owed by then, nothing is submitted. "
+        : of.needsPasskey
+          ? "This is above the passkey threshold, so you sign exactly this with your passkey. Where something else is owed by then, nothing is submitted. "
+          : null}
+      The amount of a payout is fixed when it is submitted. What no wallet sends you pay by your own means,
+      and mark it.
     </p>
+    {of.isSent ? (
+      <p>
+        <a href={`${PAYOUTS}/submit?${new URLSearchParams({ ...asked, rail: "book" })}`}>
+          Pay all of it by your own means instead
+        </a>
+      </p>
+    ) : null}
     <Form
       by={visit}
       action={`${PAYOUTS}/submit`}
@@ -200,7 +239,7 @@ const BatchTable = ({ of }: { of: readonly OwedAmount[] }) => (
 
 export async function sendSubmitting(submission: Submission) {
   const { ctx, caller, fields } = submission;
-  const asked = askedOf(fields.payee, fields.asset);
+  const asked = askedOf(fields);
   const made = await submitPayouts(ctx, caller, {
     ...{ organisation_id: caller.organisationId, mode: caller.mode },
     ...asked,

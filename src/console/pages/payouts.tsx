@@ -2,13 +2,13 @@
 import { isRefusal, type Refusal, refuseField, statusOf } from "../../core/errors.ts";
 import type { Payout } from "../../core/payout.ts";
 import { failPayoutOf, markPaid } from "../../services/admin/payouts.ts";
-import { readPayout, readPayouts } from "../../services/console/payouts.ts";
+import { type PayoutOnRail, readPayout, readPayouts } from "../../services/console/payouts.ts";
 import { Card, Empty, Head, Notice, Pager, Table, Tabs } from "../parts/blocks.tsx";
 import { Confirmation } from "../parts/confirmation.tsx";
 import { Amount, Id, Line, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Submission, Visit } from "../route.ts";
-import { MoneyTabs, mayPay } from "./payees.tsx";
+import { MoneyTabs, mayPay, Waits } from "./payees.tsx";
 
 /** Payouts, and how each of them ends. */
 
@@ -47,7 +47,7 @@ export async function showPayouts(visit: Visit) {
       <>
         <Head
           title="Payouts"
-          about="Money on its way out to payees. Holdfast sends none: you pay, and mark it."
+          about="Money on its way out to payees. A treasury sends what goes to addresses on its chain; all else you pay, and mark it."
         />
         {done ? <Notice kind="done">{done}</Notice> : null}
         <MoneyTabs current={PAYOUTS} />
@@ -86,21 +86,37 @@ export async function showPayouts(visit: Visit) {
 const endingPath = (id: string, as: Ending): string =>
   `${PAYOUTS}/end?${new URLSearchParams({ payout: id, as })}`;
 
-const PayoutTable = ({ of, mayPay: pays }: { of: readonly Payout[]; mayPay: boolean }) => (
+/** What became of a payout: its reference, or why it failed; what it waits for; and its transaction. */
+const Became = ({ of: { reason, reference, waiting, transaction } }: { of: PayoutOnRail }) => {
+  const text = reason ?? reference;
+  return (
+    <span class="stacked">
+      {text === null ? null : <Line of={text} />}
+      {waiting === null ? null : <Waits of={waiting} />}
+      {transaction === null || transaction === text ? null : <Id of={transaction} />}
+    </span>
+  );
+};
+
+/** The chain decides about what is under way on it. */
+const isForPeople = ({ rail, status, waiting }: PayoutOnRail): boolean =>
+  status === "paid" || (status === "submitted" && (rail === "book" || waiting?.code === "decision"));
+
+const PayoutTable = ({ of, mayPay: pays }: { of: readonly PayoutOnRail[]; mayPay: boolean }) => (
   <Table
     label="Payouts"
     columns={["Payee", "Amount", "Status", "Reference or reason", "Submitted", ...(pays ? ["Action"] : [])]}
     numbers={["Amount"]}
-    rows={of.map(({ id, payee, amount, asset, status, reason, reference, createdAt }) => [
-      <Line of={payee} />,
-      <Amount of={amount} asset={asset} />,
-      STATUS_WORDS[status],
-      (reason ?? reference) ? <Line of={reason ?? reference ?? ""} /> : "",
+    rows={of.map((payout) => [
+      <Line of={payout.payee} />,
+      <Amount of={payout.amount} asset={payout.asset} />,
+      payout.rail === "book" ? STATUS_WORDS[payout.status] : `${STATUS_WORDS[payout.status]}, on a chain`,
+      <Became of={payout} />,
       <span class="stacked">
-        <Time at={createdAt} />
-        <Id of={id} />
+        <Time at={payout.createdAt} />
+        <Id of={payout.id} />
       </span>,
-      ...(pays ? [status === "failed" ? "" : <Actions of={{ id, status }} />] : []),
+      ...(pays ? [isForPeople(payout) ? <Actions of={payout} /> : ""] : []),
     ])}
   />
 );

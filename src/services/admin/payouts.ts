@@ -1,5 +1,7 @@
 import { hashSecret } from "../../core/api-key.ts";
+import type { WalletTransaction } from "../../core/chain-transaction.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import type { Organisation } from "../../core/organisation.ts";
 import { submissionOf } from "../../core/passkey.ts";
 import {
   batchDigest,
@@ -11,16 +13,11 @@ import {
   type Payout,
   type PayoutEnd,
   type PayoutStatus,
+  RAILS,
   totalsOf,
 } from "../../core/payout.ts";
-import {
-  endPayout as endLegs,
-  failPayout,
-  type Legs,
-  type PayeeBalance,
-  type PostingKind,
-  submitPayout as submitLegs,
-} from "../../core/postings.ts";
+import { endPayout as endLegs, failPayout, type PayeeBalance } from "../../core/postings.ts";
+import { type PayoutTransaction, railOf } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import {
   owedResource,
@@ -28,14 +25,16 @@ import {
   type PayoutResource,
   payoutResource,
 } from "../../resources/payout.ts";
-import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
-import type { Audited, Entry } from "../audited.ts";
+import type { Audited } from "../audited.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
+import { payoutPosting } from "../payout-posting.ts";
+import { releasedOf, submittedOf } from "../rails/release.ts";
+import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 import { type Asked, readBatch, refuseOtherBatch } from "./payout-batch.ts";
 
@@ -47,20 +46,24 @@ export type SubmitInput = ScopeInput &
     readonly batch?: string;
     /** The token of a passkey's signature over that batch. */
     readonly passkey_token?: string;
+    /** `book`: to be paid by your own means, also where a wallet could send it. */
+    readonly rail?: "book";
   };
 
 /**
- * Begins payouts: of all that is owed to a payee, or to each of the first thousand; all of them, or none. Whoever is owed nothing
- * gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
+ * Begins payouts: of all that is owed to a payee, or to each of the first thousand; all of them, or none. What goes
+ * to an address on a treasury's chain is released instead, whatever the limits are: the answer shows it as owed, and the server
+ * sends it. Whoever is owed nothing gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
  */
 export async function submitPayouts(
   ctx: Context,
   authority: Authority,
-  { organisation_id, mode, batch: seen, passkey_token: token, ...asked }: SubmitInput,
+  { organisation_id, mode, batch: seen, passkey_token: token, rail, ...asked }: SubmitInput,
 ): Promise<PayoutList | Refusal> {
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseAsset("asset", asked.asset ?? "USDC") ??
+    (rail === undefined ? null : refuseUnlisted("rail", rail, RAILS.slice(0, 1))) ??
     (asked.payee === undefined && asked.asset !== undefined
       ? refuseField("asset", "goes together with payee; without both, all that is owed is submitted")
       : null);
@@ -71,7 +74,7 @@ export async function submitPayouts(
   });
   if (isRefusal(found)) return found;
   const { scope, batch } = found;
-  const shown = { seen: seen ?? null, passkeyToken: token ?? null };
+  const shown = { seen: seen ?? null, passkeyToken: token ?? null, rail };
   const made = await releasePayouts(ctx, authority, { scope, payees: batch.payouts, ...shown });
   return isRefusal(made) ? made : { object: "list", data: made, has_more: batch.hasMore, next_cursor: null };
 }
@@ -83,17 +86,18 @@ type Release = {
   /** The digest of the batch that a person has seen (`batchDigest`); null where they submit whatever is owed. */
   readonly seen: string | null;
   readonly passkeyToken: string | null;
+  readonly rail: SubmitInput["rail"];
 };
 
 /**
  * Begins a payout of all that is owed to each of these payees, in one commit. Where one of them, or their sum, is above the
- * passkey threshold, a person's passkey must have signed exactly these: else `passkey_required` or `passkey_unavailable`. The
+ * passkey threshold, or a wallet is to send one, a person's passkey must have signed exactly these: else `passkey_required` or `passkey_unavailable`. The
  * signature is used up in the same commit. Refused with `version_conflict` where something else is owed than what was seen.
  */
 async function releasePayouts(
   ctx: Context,
   authority: Authority,
-  { scope, payees, seen, passkeyToken }: Release,
+  { scope, payees, seen, passkeyToken, rail }: Release,
 ): Promise<readonly PayoutResource[] | Refusal> {
   const ids = payees.map(() => ctx.newId("payout"));
   return administer(ctx, authority, "admin", {
@@ -101,20 +105,29 @@ async function releasePayouts(
     entriesMax: payees.length,
     needs: {
       payeeBalances: payees,
+      payoutWaits: payees,
+      railStates: payees.map(({ asset }) => ({ mode: scope.mode, asset })),
       passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
       passkeys: authority.kind === "person" ? authority.userId : null,
     },
     decide(snapshot, now): Audited<readonly PayoutResource[]> {
       const owed = owedNow(payees, snapshot.payeeBalances);
       if (seen !== null && seen !== batchDigest(scope, owed)) return { answer: refuseOtherBatch() };
-      const [first, ...others] = owed.map((one, at) => submittedOne(scope, one, ids[at] ?? "", now));
+      const begun = owed.map((one) => {
+        const at = payees.findIndex(({ asset, payee }) => asset === one.asset && payee === one.payee);
+        const wait = snapshot.payoutWaits[at] ?? null;
+        return (rail ?? railOf(one.payee, snapshot.railStates[at] ?? null)) === "evm"
+          ? releasedOf(scope, one, wait, snapshot.recordedAt)
+          : submittedOf(scope, one, wait, { id: ids[at] ?? "", now, recordedAt: snapshot.recordedAt });
+      });
+      const [first, ...others] = begun;
       if (first === undefined) return { answer: [] };
       const standsStill = refuseUnacknowledged(snapshot.instance, scope.mode);
       if (standsStill) return { answer: standsStill };
       const used =
         authority.kind === "person"
           ? useApproval(
-              snapshot,
+              begun.some(({ isReleased }) => isReleased) ? signedWhatever(snapshot) : snapshot,
               submissionOf(authority.userId, batchDigest(scope, owed)),
               totalsOf(owed),
               now,
@@ -122,19 +135,19 @@ async function releasePayouts(
           : [];
       if (isRefusal(used)) return { answer: used };
       return {
-        answer: [first, ...others].map(payoutResource),
-        put: [
-          ...[first, ...others].flatMap((payout): readonly Put[] => [
-            { kind: "payout", before: null, row: payout },
-            postingOf(payout, "payout_submitted", submitLegs(payout.amount), snapshot.recordedAt),
-          ]),
-          ...used,
-        ],
-        entries: [entryOf(first), ...others.map(entryOf)],
+        answer: begun.map(({ shown }) => shown),
+        put: [...begun.flatMap(({ put }) => put), ...used],
+        entries: [first.entry, ...others.map(({ entry }) => entry)],
       };
     },
   });
 }
+
+/** What a wallet sends above its limits is signed, however little it is. */
+const signedWhatever = <Of extends { readonly organisation: Organisation }>(snapshot: Of): Of => ({
+  ...snapshot,
+  organisation: { ...snapshot.organisation, passkeyThreshold: 0n },
+});
 
 /** Whoever is owed nothing is left out. */
 const owedNow = (
@@ -144,30 +157,6 @@ const owedNow = (
   payees
     .map(({ asset, payee }, at) => ({ asset, payee, amount: balances[at]?.payable ?? 0n }))
     .filter(({ amount }) => amount > 0n);
-
-const submittedOne = (
-  { organisationId, mode }: Scope,
-  { asset, payee, amount }: OwedAmount,
-  id: string,
-  createdAt: number,
-): Payout => ({
-  ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
-  ...{ reference: null, reason: null, createdAt, endedAt: null },
-});
-
-const entryOf = (payout: Payout): Entry => ({
-  ...{ action: "payout.submitted", subject: payout.id, before: null, after: payoutResource(payout) },
-});
-
-const postingOf = (
-  { organisationId, mode, asset, payee, id: causeId }: Payout,
-  kind: PostingKind,
-  legs: Legs,
-  recordedAt: number,
-): Put => ({
-  kind: "posting",
-  row: { organisationId, mode, asset, legs, kind, causeId, payee, recordedAt },
-});
 
 /** Records that a payout has reached its payee. With the same reference again, the answer is the payout as it is. */
 export function markPaid(
@@ -212,21 +201,30 @@ async function endOne(
   if (!found || !reaches(authority, found)) return payoutNotFound(id);
   return administer(ctx, authority, "admin", {
     scope: found,
-    needs: { payout: id },
-    decide({ payout, instance, recordedAt }, now): Audited<PayoutResource> {
+    needs: {
+      payout: id,
+      payoutTransaction: { from: "payout" },
+      payoutChainTransaction: { from: "payoutTransaction" },
+    },
+    decide(
+      { payout, payoutTransaction, payoutChainTransaction, instance, recordedAt },
+      now,
+    ): Audited<PayoutResource> {
       if (!payout) return { answer: payoutNotFound(id) };
       const after = endedPayout(payout, end, now);
       if (isRefusal(after)) return { answer: after };
       const answer = payoutResource(after);
       if (after === payout) return { answer };
-      const standsStill = refuseUnacknowledged(instance, payout.mode);
+      const standsStill =
+        refuseUnacknowledged(instance, payout.mode) ??
+        refuseUnderWay(payout, payoutTransaction, payoutChainTransaction);
       if (standsStill) return { answer: standsStill };
       const legs = end.status === "paid" ? endLegs(payout.amount) : failPayout(payout.amount, end.returned);
       return {
         answer,
         put: [
           { kind: "payout", before: payout, row: after },
-          postingOf(after, `payout_${end.status}`, legs, recordedAt),
+          payoutPosting(after, `payout_${end.status}`, legs, recordedAt),
         ],
         entries: [
           { action: `payout.${end.status}`, subject: id, before: payoutResource(payout), after: answer },
@@ -234,6 +232,21 @@ async function endOne(
       };
     },
   });
+}
+
+/** What a chain may still do, or has done and nobody has looked at, no person decides. */
+function refuseUnderWay(
+  { id }: Payout,
+  of: PayoutTransaction | null,
+  transaction: WalletTransaction | null,
+): Refusal | null {
+  if (of === null || transaction === null || of.judged) return null;
+  return refuse(
+    "illegal_transition",
+    transaction.state === "open"
+      ? `The transaction of the payout ${id} may still get into a block, so nobody ends it by hand. The server does when the chain has confirmed it.`
+      : `The transaction of the payout ${id} has ended, and the server is about to account for it.`,
+  );
 }
 
 const payoutNotFound = (id: string): Refusal => refuse("payout_not_found", `There is no payout ${id}.`);
@@ -268,12 +281,19 @@ export async function listPayouts(
       const at = after === null ? 0 : Number(/^[0-9]{1,15}$/.exec(after)?.[0] ?? Number.NaN);
       if (Number.isNaN(at)) return refuseCursor();
       const { rows, more } = firstOf(await reader.payees.owed(scope, at, limit + 1), limit, placeOf);
-      return { object: "list", data: rows.map((row) => owedResource(scope, row)), ...more };
+      const data: PayoutResource[] = [];
+      for (const row of rows) {
+        const { rail, waiting } = await owedOn(reader, scope, row);
+        data.push(owedResource(scope, row, rail, waiting));
+      }
+      return { object: "list", data, ...more };
     }
     if (after !== null && ofScope(scope, await reader.payouts.get(after)) === null) return refuseCursor();
     const payouts = await reader.payouts.list(scope, status, after, limit + 1);
     const { rows, more } = firstOf(payouts, limit, ({ id }) => id);
-    return { object: "list", data: rows.map(payoutResource), ...more };
+    const data: PayoutResource[] = [];
+    for (const row of rows) data.push(payoutResource(row, await payoutOn(reader, row)));
+    return { object: "list", data, ...more };
   });
 }
 

@@ -5,6 +5,7 @@ import {
   nextStep,
   standsInBlock,
   type WalletTransaction,
+  type WalletView,
 } from "../../core/chain-transaction.ts";
 import { isRefusal } from "../../core/errors.ts";
 import type { Away } from "../../platform/ask-chain.ts";
@@ -13,10 +14,10 @@ import type { Put } from "../../store/change.ts";
 import type { Context } from "../context.ts";
 
 /**
- * The transactions of the instance's own wallet on a chain. Whatever sends one begins it here, so that one place gives out nonces:
- * a wallet has one transaction under way, each signing is on disk before it is sent, and it keeps its nonce until a confirmed
- * block has it. So a crash between any two steps sends nothing twice: what was signed is sent again, and a chain takes a nonce once.
- * The server's job alone calls this, and a folder has one server.
+ * The transactions of the instance's own wallets on chains. Whatever sends one begins it here, so that one place gives out nonces:
+ * each signing is on disk before it is sent, and it keeps its nonce until a confirmed block has it. So a crash between any two
+ * steps sends nothing twice: what was signed is sent again, and a chain takes a nonce once. The server's jobs alone call this, one
+ * for each wallet, and a folder has one server.
  */
 export type Sending = {
   readonly wallet: EvmWallet;
@@ -41,26 +42,54 @@ export type Stepped =
   | { readonly outcome: "capped" }
   | Stopped;
 
-const keyOf = ({ chainId, address }: EvmWallet) => ({ chainId, wallet: address });
+/** How many transactions of a wallet are under way at most, confirmed ones not counted. */
+export const UNDER_WAY_MAX = 256;
 
-const stopped = (answer: NotSent): Stopped =>
+export const walletKey = ({ chainId, address }: EvmWallet) => ({ chainId, wallet: address });
+
+export const stopped = (answer: NotSent): Stopped =>
   "away" in answer
     ? { outcome: "away", why: answer.away }
     : { outcome: answer.refused === "no_funds" ? "no_funds" : "refused", why: answer.message };
 
-/** Brings the transaction that is under way one step further. */
-export async function stepTransaction(ctx: Context, sending: Sending): Promise<Stepped> {
-  const { wallet, rules } = sending;
-  const open = await ctx.store.read(({ chainTransactions }) => chainTransactions.firstOpen(keyOf(wallet)));
-  if (open === null) return { outcome: "idle" };
-  const view = await wallet.look(open);
-  if ("away" in view) return stopped(view);
+/** What came of the steps of a wallet's transactions, and what its node said before them; null where it was not asked or did not say. */
+export type SteppedAll = { readonly stepped: readonly Stepped[]; readonly view: WalletView | null };
+
+/**
+ * Brings each transaction that is under way one step further, in the order of nonces, until one is stopped: a chain takes none
+ * after it. The view is as it was before.
+ */
+export async function stepTransactions(ctx: Context, sending: Sending): Promise<SteppedAll> {
+  const { wallet } = sending;
+  const underWay = await ctx.store.read(({ chainTransactions }) =>
+    chainTransactions.open(walletKey(wallet), UNDER_WAY_MAX),
+  );
+  const [first] = underWay;
+  if (first === undefined) return { stepped: [], view: null };
+  const view = await wallet.look(underWay);
+  if ("away" in view) return { stepped: [stopped(view)], view: null };
   // One that was confirmed before has left the chain again: it is first in the order of nonces.
-  if (view.nonce < open.nonce) {
+  if (view.nonce < first.nonce) {
     const away = await reopenTakenOut(ctx, sending);
-    if (away) return stopped(away);
+    if (away) return { stepped: [stopped(away)], view };
   }
-  const step = nextStep(open, view, rules);
+  const stepped: Stepped[] = [];
+  for (const [at, transaction] of underWay.entries()) {
+    const step = await stepOne(ctx, sending, transaction, view, view.mined[at] ?? null);
+    stepped.push(step);
+    if ("why" in step) break;
+  }
+  return { stepped, view };
+}
+
+async function stepOne(
+  ctx: Context,
+  { wallet, rules }: Sending,
+  open: WalletTransaction,
+  view: WalletView,
+  mined: WalletView["mined"][number],
+): Promise<Stepped> {
+  const step = nextStep(open, { ...view, mined }, rules);
   switch (step.do) {
     case "end":
       await change(ctx, open, { state: "confirmed", block: step.block, minedHash: step.hash });
@@ -92,19 +121,34 @@ const sent = (refused: NotSent | null, isCapped: boolean): Stepped =>
 export async function reopenTakenOut(ctx: Context, { wallet, onTakenOut }: Sending): Promise<Away | null> {
   for (;;) {
     const last = await ctx.store.read(({ chainTransactions }) =>
-      chainTransactions.lastConfirmed(keyOf(wallet)),
+      chainTransactions.lastConfirmed(walletKey(wallet)),
     );
     if (last === null) return null;
-    const view = await wallet.look(last);
+    const view = await wallet.look([last]);
     if ("away" in view) return view;
-    if (standsInBlock(last, view)) return null;
+    if (standsInBlock(last, { ...view, mined: view.mined[0] ?? null })) return null;
     await change(ctx, last, { state: "open", block: null, minedHash: null });
     onTakenOut(last);
   }
 }
 
+/** A transaction that is signed and not yet kept. */
+export async function signFirst(
+  { wallet, rules }: Sending,
+  call: ChainCall & { readonly nonce: number; readonly gas: bigint },
+  { fees, newestBlock }: Pick<WalletView, "fees" | "newestBlock">,
+): Promise<Omit<WalletTransaction, "createdAt">> {
+  const order = { ...call, fees: firstFees(fees, rules.feeMax), newestBlock };
+  const signing = await wallet.sign(order);
+  const { to, data, nonce, gas } = call;
+  return {
+    ...{ ...walletKey(wallet), nonce, to, data, gas, signings: [signing], state: "open" },
+    ...{ block: null, minedHash: null },
+  };
+}
+
 /**
- * Signs the next transaction, and keeps it together with what it is for. The next step sends it.
+ * Signs the next transaction of a wallet that has none under way, and keeps it together with what it is for. The next step sends it.
  *
  * @param cause gives what it is for, by its nonce
  */
@@ -114,27 +158,21 @@ export async function beginTransaction(
   call: ChainCall,
   cause: (nonce: number) => Put,
 ): Promise<{ readonly outcome: "begun" } | Stopped> {
-  const { wallet, rules } = sending;
-  const view = await wallet.look(null);
+  const { wallet } = sending;
+  const view = await wallet.look([]);
   if ("away" in view) return stopped(view);
   const allowed = await wallet.gasOf(call);
   if (!("gas" in allowed)) return stopped(allowed);
-  const { gas } = allowed;
-  const { nonce, newestBlock } = view;
-  const fees = firstFees(view.fees, rules.feeMax);
-  const signing = await wallet.sign({ ...call, nonce, gas, fees, newestBlock });
-  const key = { ...keyOf(wallet), nonce };
+  const { nonce } = view;
+  const signed = await signFirst(sending, { ...call, nonce, gas: allowed.gas }, view);
   const isBegun = await ctx.store.execute({
     scope: null,
-    needs: { newestTransaction: keyOf(wallet) },
+    needs: { newestTransaction: walletKey(wallet) },
     decide({ newestTransaction: newest, recordedAt }) {
       // A node that is behind gives a nonce that is used.
       const isFree = newest === null || (newest.state !== "open" && newest.nonce < nonce);
       if (!isFree) return { answer: false };
-      const row: WalletTransaction = {
-        ...{ ...key, to: call.to, data: call.data, gas, signings: [signing], state: "open" },
-        ...{ block: null, minedHash: null, createdAt: recordedAt },
-      };
+      const row: WalletTransaction = { ...signed, createdAt: recordedAt };
       return {
         answer: true,
         change: { put: [{ kind: "chainTransaction", before: null, row }, cause(nonce)] },

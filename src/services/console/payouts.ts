@@ -3,13 +3,16 @@ import type { Deposit } from "../../core/deposit.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import { isAboveThreshold, type Priced } from "../../core/passkey.ts";
 import { type PayeeAccount, type Payout, totalsOf } from "../../core/payout.ts";
+import type { Waiting } from "../../core/rail.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { OnChain } from "../../resources/payout.ts";
 import type { Reader } from "../../store/reader.ts";
 import { countedIn } from "../admin/balances.ts";
 import { correctionNotFound } from "../admin/corrections.ts";
 import { type Asked, readBatch } from "../admin/payout-batch.ts";
 import type { Context } from "../context.ts";
 import { firstOf, type More } from "../page-of-list.ts";
+import { owedOn, payoutOn } from "../rails/shown.ts";
 
 /** Pages of what is owed to payees, of payouts, and of corrections, in the caller's organisation and mode. */
 
@@ -17,16 +20,25 @@ const PAGE_SIZE = 25;
 
 type Paged<Row> = { readonly rows: readonly Row[]; readonly more: More };
 
+/** A payee with the rail of what is owed to it, and why it is owed. */
+export type PayeeOnRail = PayeeAccount & { readonly rail: Payout["rail"]; readonly waiting: Waiting | null };
+/** A payout with its transaction, and what it waits for. */
+export type PayoutOnRail = Payout & OnChain;
+
 /** What is owed to whom, in the order in which each payee was first paid. @param after the place of the last one; 0 for the first */
 export async function readPayees(
   ctx: Context,
   caller: Caller,
   after: number,
-): Promise<Paged<PayeeAccount> | Refusal> {
+): Promise<Paged<PayeeOnRail> | Refusal> {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
-  const found = await ctx.store.read((reader) => reader.payees.list(caller, after, PAGE_SIZE + 1));
-  return firstOf(found, PAGE_SIZE, ({ at }) => String(at));
+  return ctx.store.read(async (reader) => {
+    const found = await reader.payees.list(caller, after, PAGE_SIZE + 1);
+    const { rows, more } = firstOf(found, PAGE_SIZE, ({ at }) => String(at));
+    const shown = rows.map(async (row) => ({ ...row, ...(await owedOn(reader, caller, row)) }));
+    return { rows: await Promise.all(shown), more };
+  });
 }
 
 /** @param olderThan the id of the payout after which the page begins; null for the newest */
@@ -35,13 +47,15 @@ export async function readPayouts(
   caller: Caller,
   status: Payout["status"] | null,
   olderThan: string | null,
-): Promise<Paged<Payout> | Refusal> {
+): Promise<Paged<PayoutOnRail> | Refusal> {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
-  const found = await ctx.store.read((reader) =>
-    reader.payouts.list(caller, status, olderThan, PAGE_SIZE + 1),
-  );
-  return firstOf(found, PAGE_SIZE, ({ id }) => id);
+  return ctx.store.read(async (reader) => {
+    const found = await reader.payouts.list(caller, status, olderThan, PAGE_SIZE + 1);
+    const { rows, more } = firstOf(found, PAGE_SIZE, ({ id }) => id);
+    const shown = rows.map(async (row) => ({ ...row, ...(await payoutOn(reader, row)) }));
+    return { rows: await Promise.all(shown), more };
+  });
 }
 
 /** One payout of the caller's organisation and mode. */
@@ -82,13 +96,20 @@ export async function readCorrection(
 }
 
 /** What a submission would pay out, how much it is together, and whether it needs the signature of a passkey. */
-export async function readSubmission(ctx: Context, caller: Caller, asked: Asked) {
+export async function readSubmission(
+  ctx: Context,
+  caller: Caller,
+  asked: Asked & { readonly rail?: "book" | undefined },
+) {
   const refused = refuseAccess(caller, ACCESS.administer);
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const batch = await readBatch(reader, caller, asked);
     const totals = totalsOf(batch.payouts);
-    return { ...batch, totals, needsPasskey: await isAboveThresholdOf(reader, caller, totals) };
+    const rails = await Promise.all(batch.payouts.map((one) => owedOn(reader, caller, one)));
+    const isSent = rails.some(({ rail }) => rail === "evm") && asked.rail !== "book";
+    const isAbove = await isAboveThresholdOf(reader, caller, totals);
+    return { ...batch, totals, isSent, needsPasskey: isSent || isAbove };
   });
 }
 

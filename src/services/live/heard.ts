@@ -58,6 +58,8 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   correction: { topic: "money", ids: own },
   deposit: { topic: "money", ids: own },
   payout: { topic: "money", ids: own },
+  payoutTransaction: { topic: "money", ids: none },
+  payoutWait: { topic: "money", ids: none },
   posting: { topic: "money", ids: none },
   delivery: { topic: "deliveries", ids: ({ id, webhookId }) => [id, webhookId] },
   escalation: { topic: "escalations", ids: ({ id, warrantId }) => [id, warrantId] },

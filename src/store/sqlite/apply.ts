@@ -12,6 +12,7 @@ import type { Connection, Tables } from "./open.ts";
 import { payoutWrites } from "./payout-rows.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
+import { railRows } from "./rail-rows.ts";
 import {
   auditEntryRowOf,
   checkRowOf,
@@ -44,6 +45,7 @@ const rowsOf = (tables: Tables) => ({
   ...capsuleRows(tables),
   ...witnessRows(tables),
   ...chainRows(tables),
+  ...railRows(tables),
   ...noticeRows(tables),
   ...messagingRows(tables),
   ...finalRows(tables),
@@ -79,10 +81,10 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         break;
       }
       case "correction":
-        payouts.writeCorrection(put.before, put.row);
-        break;
       case "payout":
-        payouts.writePayout(put.before, put.row);
+      case "payoutTransaction":
+      case "payoutWait":
+        payouts.write(put);
         break;
       case "check":
         moves.insertCheck(checkRowOf(put.row, positions));

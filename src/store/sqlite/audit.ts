@@ -11,6 +11,7 @@ import { auditPayouts } from "./audit/payouts.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { rowsToAudit } from "./audit/progress.ts";
 import { auditPurchases } from "./audit/purchases.ts";
+import { auditRails } from "./audit/rails.ts";
 import { auditReferences } from "./audit/references.ts";
 import { guarded } from "./audit/rows.ts";
 import { auditScopes } from "./audit/scopes.ts";
@@ -111,6 +112,7 @@ const DISAGREEMENTS: Readonly<
     yield* guarded("the scopes", () => auditScopes(raw));
     yield* guarded("the log", () => auditLog(raw, did));
     yield* guarded("the anchors", () => auditAnchors(raw, did));
+    yield* guarded("the payouts on chains", () => auditRails(raw, did));
     yield* guarded("the purchases", () => auditPurchases(raw, did));
     yield* guarded("the capsules", () => auditCapsules(raw, did));
     yield* guarded("the directory", () => auditDirectory(raw, did));

@@ -16,6 +16,7 @@ import type { Connection, Tables } from "./open.ts";
 import { CORRECTION_OF_SQL, payoutLookUps } from "./payout-rows.ts";
 import { peopleIndexes } from "./people-indexes.ts";
 import type { Positions } from "./positions.ts";
+import { railIndexes, railLookUps } from "./rail-rows.ts";
 import {
   balanceOf,
   depositOf,
@@ -246,6 +247,7 @@ function indexesOf(raw: Database): Indexes {
     oldestCapsules: all(capsulesSql("position", "?")),
     newestCapsule: first(capsulesSql("position DESC", "1")),
     ...walletIndexes(raw),
+    ...railIndexes(raw),
     ...peopleIndexes({ first, all, isThere }),
     newestNotice: lazily(() => newestNoticeIn(raw)),
     accountOfChat: first(ACCOUNT_OF_CHAT_SQL),
@@ -290,6 +292,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...operationLookUps(tables, raw),
     ...witnessLookUps(tables),
     ...chainLookUps(tables),
+    ...railLookUps(tables, positions, names),
     ...noticeLookUps(tables),
     ...messagingLookUps(tables),
   };

@@ -1,15 +1,25 @@
 import { eq, sql } from "drizzle-orm";
 import type { Correction } from "../../core/correction.ts";
-import type { Payout } from "../../core/payout.ts";
+import { type Payout, RAILS } from "../../core/payout.ts";
 import { NOTHING_PAID } from "../../core/postings.ts";
+import type { Put } from "../change.ts";
 import { finding, keyed, mapped, scopedKey } from "./find-by-key.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import type { PreparedWrite } from "./prepared-write.ts";
-import { accountOf, appendedOf, digestOf, given, ofAccount, type RowOf, withoutDigest } from "./rows.ts";
-import { RAIL_OF_MODE } from "./tables/ledger.ts";
+import { railMovesOf, railWrites } from "./rail-rows.ts";
+import {
+  accountOf,
+  appendedOf,
+  digestOf,
+  given,
+  ofAccount,
+  type RowOf,
+  railNameOf,
+  withoutDigest,
+} from "./rows.ts";
 import * as tablesOfPayouts from "./tables/payouts.ts";
 
 /** Payees, payouts and corrections: their rows, and the statements that read and write them. */
@@ -36,17 +46,22 @@ const correctionRowOf = ({ depositId, ...correction }: Correction, positions: Po
 });
 
 /** @throws where its payee does not exist */
-export function payoutOf({ position: _, account, payee, rail: __, ...row }: PayoutRow, names: Names): Payout {
+export function payoutOf({ position: _, account, payee, rail, ...row }: PayoutRow, names: Names): Payout {
   const found = names.find("payee", BigInt(payee));
   if (!found) throw new Error(`the payee of the payout ${row.id} does not exist`);
-  return { ...row, ...ofAccount(BigInt(account), names), payee: found.payee, rail: "book" };
+  return {
+    ...row,
+    ...ofAccount(BigInt(account), names),
+    payee: found.payee,
+    rail: RAILS.find((one) => rail.endsWith(one)) ?? "book",
+  };
 }
 
 function payoutRowOf({ payee: name, ...payout }: Payout, positions: Positions) {
   const account = accountOf(payout, positions);
   const payee = positions.payee(account, name);
   if (payee === null) throw new Error(`nothing was paid to the payee of the payout ${payout.id}`);
-  return { ...payout, account, payee, rail: RAIL_OF_MODE[payout.mode] };
+  return { ...payout, account, payee, rail: railNameOf(payout) };
 }
 
 /** What is paid out and corrected, and what is owed to payees. */
@@ -69,6 +84,7 @@ export function payoutMovesOf(tables: Tables) {
           paidOut: sql`${payees.paidOut} + ${placeholder("paidOut")}`,
         })
         .where(eq(payees.position, placeholder("position"))),
+    ...railMovesOf(tables),
     insertPayout: () => tables.insert(payouts).values(appendedOf(payouts)),
     endPayout: () =>
       tables
@@ -78,21 +94,43 @@ export function payoutMovesOf(tables: Tables) {
   };
 }
 
+type PayoutPut = Extract<
+  Put,
+  { readonly kind: "correction" | "payout" | "payoutTransaction" | "payoutWait" }
+>;
+
 /** Writes payouts, corrections and the accounts of payees. */
 export function payoutWrites(
   moves: Readonly<Record<keyof ReturnType<typeof payoutMovesOf>, PreparedWrite>>,
   positions: Positions,
 ) {
+  const { writePayoutTransaction, writePayoutWait } = railWrites(moves, positions);
+  function writeCorrection(before: Correction | null, correction: Correction): void {
+    const row = correctionRowOf(correction, positions);
+    if (before === null) positions.remember("correction", row.id, moves.insertCorrection(row));
+    else moves.decideCorrection({ ...row, position: positions.of("correction", row.id) });
+  }
+  function writePayout(before: Payout | null, payout: Payout): void {
+    const row = payoutRowOf(payout, positions);
+    if (before === null) positions.remember("payout", row.id, moves.insertPayout(row));
+    else moves.endPayout({ ...row, position: positions.of("payout", row.id) });
+  }
   return {
-    writeCorrection(before: Correction | null, correction: Correction): void {
-      const row = correctionRowOf(correction, positions);
-      if (before === null) positions.remember("correction", row.id, moves.insertCorrection(row));
-      else moves.decideCorrection({ ...row, position: positions.of("correction", row.id) });
-    },
-    writePayout(before: Payout | null, payout: Payout): void {
-      const row = payoutRowOf(payout, positions);
-      if (before === null) positions.remember("payout", row.id, moves.insertPayout(row));
-      else moves.endPayout({ ...row, position: positions.of("payout", row.id) });
+    write(put: PayoutPut): void {
+      switch (put.kind) {
+        case "correction":
+          writeCorrection(put.before, put.row);
+          break;
+        case "payout":
+          writePayout(put.before, put.row);
+          break;
+        case "payoutTransaction":
+          writePayoutTransaction(put.before, put.row);
+          break;
+        case "payoutWait":
+          writePayoutWait(put.row);
+          break;
+      }
     },
     /** A payee's account. The first payment makes it. */
     openPayee: (account: number, payee: string): number =>

@@ -14,7 +14,7 @@ import type { Positions } from "./positions.ts";
 import { DIGEST } from "./row-digest.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
-import { RAIL_OF_MODE } from "./tables/ledger.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "./tables/ledger.ts";
 import type { purchases } from "./tables/purchases.ts";
 
 /**
@@ -211,10 +211,14 @@ export function accountOf(
   return account;
 }
 
+/** The rail as rows name it, by its mode. */
+export const railNameOf = ({ mode, rail }: Pick<Posting, "mode" | "rail">) =>
+  (rail === "evm" ? CHAIN_RAIL_OF_MODE : RAIL_OF_MODE)[mode];
+
 export const postingRowOf = (posting: Posting, positions: Positions) => ({
   account: accountOf(posting, positions),
   kind: posting.kind,
-  rail: RAIL_OF_MODE[posting.mode],
+  rail: railNameOf(posting),
   cause: positions.of(CAUSE_OF[posting.kind], posting.causeId),
   ...posting.legs,
   recordedAt: posting.recordedAt,

@@ -4,6 +4,7 @@ import { anchorAddressOf, anchorDataOf } from "../../../core/chain-anchor.ts";
 import { logNameOf } from "../../../core/log.ts";
 import { chainTransactions, logAnchors } from "../tables/chain.ts";
 import { logCheckpoints } from "../tables/log.ts";
+import { payoutTransactions } from "../tables/payouts.ts";
 import { nameOf } from "./digests.ts";
 import { expectSame, guarded, inSnapshot, readRows, rowsOf } from "./rows.ts";
 import { BY_ROW, type Did, inSlice, slicesOf } from "./slices.ts";
@@ -36,7 +37,7 @@ export function* auditAnchors(database: Database, did: Did): Generator<string> {
     ]);
 }
 
-const OF_KEY = "WHERE chain_id = ? AND wallet = ? AND nonce = ?";
+export const OF_KEY = "WHERE chain_id = ? AND wallet = ? AND nonce = ?";
 
 function* auditAnchor(
   database: Database,
@@ -65,8 +66,10 @@ function* auditTransaction(
   { chainId, wallet, nonce, state, block, minedHash, signings }: Transaction,
 ): Generator<string> {
   const what = `transaction ${nonce} of ${wallet} on eip155:${chainId}`;
-  if (readRows(database, logAnchors, OF_KEY, chainId, wallet, nonce).length === 0)
-    yield `${what}: belongs to no anchor`;
+  const isOf = [logAnchors, payoutTransactions].map(
+    (table) => readRows(database, table, OF_KEY, chainId, wallet, nonce).length,
+  );
+  if (isOf[0] === 0 && isOf[1] === 0) yield `${what}: belongs to no anchor and no payout`;
   if (state === "confirmed" && (block ?? -1) < 0) yield `${what}: is confirmed in no block`;
   if (minedHash !== null && !signings.some(({ hash }) => hash === minedHash))
     yield `${what}: its block has a transaction that it never signed`;

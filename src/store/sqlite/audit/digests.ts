@@ -23,9 +23,13 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   idempotency_keys: ({ key }) => `idempotency key ${JSON.stringify(key)}`,
   log_anchors: ({ nonce, wallet, chain_id: chain }) => `anchor ${nonce} of ${wallet} on eip155:${chain}`,
   log_checkpoints: ({ number }) => `checkpoint ${number}`,
+  payout_transactions: ({ nonce, wallet, chain_id: chain }) =>
+    `the payout by transaction ${nonce} of ${wallet} on eip155:${chain}`,
+  payout_waits: ({ payee }) => `what the payee at position ${payee} waits for`,
   payouts: ({ id }) => `payout ${id}`,
   policies: ({ id }) => `policy ${id}`,
   purchases: ({ id }) => `purchase ${id}`,
+  rail_states: ({ mode, asset }) => `the state of the token of ${asset}, ${mode}`,
   schemas: ({ id }) => `schema ${id}`,
   session_totals: ({ session, held_at: heldAt }, database) =>
     `session ${idAt(database, "spend_sessions", session)}: its running total at ${heldAt}`,

@@ -8,7 +8,7 @@ import {
   type PostingKind,
   submitPayout,
 } from "../../../core/postings.ts";
-import { RAIL_OF_MODE } from "../tables/ledger.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../tables/ledger.ts";
 import type { StoredPosting } from "./belongings.ts";
 import { LEGS } from "./postings.ts";
 import { expectSame, grouped, inSnapshot } from "./rows.ts";
@@ -49,6 +49,10 @@ type Payout = {
   readonly reference: string | null;
 };
 
+/** The rail that it says, where that is one of its mode. */
+const railOf = ({ mode, rail }: Payout): string | null =>
+  mode !== null && rail === CHAIN_RAIL_OF_MODE[mode] ? rail : mode && RAIL_OF_MODE[mode];
+
 type Expected = readonly (readonly [kind: PostingKind, legs: Legs])[];
 
 /** The postings of a payout that was submitted, and then paid, or failed, or paid and failed. */
@@ -76,9 +80,9 @@ function* auditPayoutSlice(database: Database, slice: Slice<bigint>): Generator<
     const what = `payout ${payout.id}`;
     const expected = expectedOf(payout);
     yield* expectSame(`${what}: its payee's account`, payout.payee_account, payout.account);
-    yield* expectSame(`${what}: rail`, payout.rail, payout.mode && RAIL_OF_MODE[payout.mode]);
+    yield* expectSame(`${what}: rail`, payout.rail, railOf(payout));
     yield* expectSame(`${what}: version`, payout.version, BigInt(expected.length));
-    yield* auditOwn(what, payout.account, expected, postings.get(payout.position) ?? []);
+    yield* auditOwn(what, payout.account, expected, postings.get(payout.position) ?? [], payout.rail);
     postings.delete(payout.position);
   }
   for (const position of postings.keys()) yield `payout ${position}: has a posting, but does not exist`;
@@ -127,6 +131,7 @@ function* auditOwn(
   account: bigint,
   expected: Expected,
   found: readonly StoredPosting[],
+  rail: string | null = null,
 ): Generator<string> {
   yield* expectSame(`${what}: the number of its postings`, found.length, expected.length);
   for (const [index, [kind, legs]] of expected.entries()) {
@@ -135,6 +140,7 @@ function* auditOwn(
     const which = `${what}: its posting ${kind}`;
     yield* expectSame(`${which}: kind`, posting.kind, kind);
     yield* expectSame(`${which}: account`, posting.account, account);
+    if (rail !== null) yield* expectSame(`${which}: rail`, posting.rail, rail);
     for (const leg of LEGS) yield* expectSame(`${which}: ${leg}`, posting[leg], legs[leg]);
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "../../../core/postings.ts";
 import { totalAfter } from "../../../core/session-limits.ts";
 import { createNames, type Names } from "../names.ts";
-import { RAIL_OF_MODE } from "../tables/ledger.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../tables/ledger.ts";
 import { OTHER_CAUSES } from "./belongings.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import { BY_POSITION, type Did } from "./slices.ts";
@@ -89,7 +89,8 @@ function* auditPosting(names: Names, posting: Posting): Generator<string> {
   if (!POSTING_KINDS.some((known) => known === kind)) yield `posting ${position}: its kind is ${kind}`;
   const scope = names.find("account", account)?.scope;
   const mode = scope === undefined ? null : (names.find("scope", scope)?.mode ?? null);
-  if (mode === null || rail !== RAIL_OF_MODE[mode])
+  const isOfPayout = kind.startsWith("payout_");
+  if (mode === null || (rail !== RAIL_OF_MODE[mode] && !(isOfPayout && rail === CHAIN_RAIL_OF_MODE[mode])))
     yield `posting ${position}: its rail is ${rail}, and its account's mode is ${mode}`;
   if (payee === null && (posting.paid !== 0n || posting.payable !== 0n || posting.submitted !== 0n))
     yield `posting ${position}: its payee has no account`;

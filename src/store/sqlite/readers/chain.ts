@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { and, asc, desc, eq, sql } from "drizzle-orm";
+import { and, asc, desc, eq, type SQL, sql } from "drizzle-orm";
 import type { ChainPlace } from "../../../core/chain-anchor.ts";
-import type { TransactionKey } from "../../../core/chain-transaction.ts";
+import type { WalletOfChain } from "../../../core/chain-transaction.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { fieldsOf } from "../rows.ts";
@@ -17,18 +17,27 @@ export const createChainReader = ({
 }: Connection): Pick<SqliteReader, "chainTransactions" | "logAnchors"> => {
   const { chainId, wallet, nonce, state } = chainTransactions;
   const row = fieldsOf(chainTransactions);
-  const ofWallet = (of: Omit<TransactionKey, "nonce">, is: "open" | "confirmed") =>
+  const isOf = (of: WalletOfChain) => and(eq(chainId, of.chainId), eq(wallet, of.wallet));
+  const newestOf = (of: WalletOfChain, only?: SQL) =>
     tables
       .select(row)
       .from(chainTransactions)
-      .where(and(eq(chainId, of.chainId), eq(wallet, of.wallet), eq(state, is)))
-      .orderBy(is === "open" ? asc(nonce) : desc(nonce))
+      .where(and(isOf(of), only))
+      .orderBy(desc(nonce))
       .limit(1)
       .get() ?? null;
   return {
     chainTransactions: {
-      firstOpen: (of) => ofWallet(of, "open"),
-      lastConfirmed: (of) => ofWallet(of, "confirmed"),
+      open: (of, limit) =>
+        tables
+          .select(row)
+          .from(chainTransactions)
+          .where(and(isOf(of), eq(state, "open")))
+          .orderBy(asc(nonce))
+          .limit(limit)
+          .all(),
+      newest: (of) => newestOf(of),
+      lastConfirmed: (of) => newestOf(of, eq(state, "confirmed")),
       after: (last, limit) =>
         tables
           .select(row)

@@ -70,7 +70,13 @@ function createPayeesReader(tables: Tables): SqliteReader["payees"] {
         limit,
         ...[owed, eq(payable, 0n)].map((part) => and(gt(position, after), part)),
       ),
-    owed: (scope, after, limit) => listed(scope, anyAsset, limit, and(gt(position, after), owed)),
+    owed: (scope, after, limit, only) =>
+      listed(
+        scope,
+        only === undefined ? anyAsset : (asset) => asset === only,
+        limit,
+        and(gt(position, after), owed),
+      ),
     owedTo: (scope, name) =>
       listed(scope, (asset) => asset === name.asset, 1, eq(payee, name.payee)).filter(
         ({ balance }) => balance.payable > 0n,

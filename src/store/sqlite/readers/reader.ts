@@ -13,6 +13,7 @@ import { createNoticesReader } from "./notices.ts";
 import { createPayoutsReader } from "./payouts.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
+import { createRailsReader } from "./rails.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 import { createStatementsReader } from "./statements.ts";
 import { createChecksReader, createTraceReader, createWarrantsReader } from "./warrants.ts";
@@ -39,6 +40,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     messaging: createMessagingReader(tables),
     deposits: createDepositsReader(connection, names),
     ...createPayoutsReader(connection, names),
+    rails: createRailsReader(connection, names),
     statements: createStatementsReader(connection),
     history: createHistoryReader(connection),
     ...createWitnessesReader(tables),

@@ -82,6 +82,8 @@ export const deposits = sqliteTable(
 
 /** The rails of a mode. A row of one mode on a rail of the other is impossible (docs/concepts, "Sandbox and live"). */
 export const RAIL_OF_MODE = { sandbox: "sandbox_book", live: "live_book" } as const;
+/** The rails by which payouts are sent on chains. */
+export const CHAIN_RAIL_OF_MODE = { sandbox: "sandbox_evm", live: "live_evm" } as const;
 
 /**
  * Movements of money: the account, the rail, and what caused it. `cause` is the position of the deposit or its correction, of the

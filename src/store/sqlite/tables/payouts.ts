@@ -1,8 +1,11 @@
-import { sql } from "drizzle-orm";
-import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { type SQL, sql } from "drizzle-orm";
+import { check, index, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { CORRECTION_STATUSES } from "../../../core/correction.ts";
 import { PAYOUT_STATUSES, type Payout } from "../../../core/payout.ts";
-import { amount, digest, int, isInteger, oneOf } from "../columns.ts";
+import { PAYEE_CODES, RAIL_CODES } from "../../../core/rail.ts";
+import { TEST_NETWORKS } from "../../../core/x402/chains.ts";
+import { amount, bool, digest, int, isInteger, modeColumn, oneOf } from "../columns.ts";
+import { CHAIN_RAIL_OF_MODE } from "./ledger.ts";
 
 /** What is owed to payees, how it is paid out, and how deposits are corrected. The postings of these are in the ledger with all others. */
 
@@ -102,5 +105,86 @@ export const payouts = sqliteTable(
     check("payouts_ended", sql`(${t.status} = 'submitted') = (${t.endedAt} IS NULL)`),
     check("payouts_reference", sql`${t.status} <> 'paid' OR ${t.reference} IS NOT NULL`),
     check("payouts_reason", sql`(${t.status} = 'failed') = (${t.reason} IS NOT NULL)`),
+  ],
+);
+
+const isTestNetwork = (chainId: { getSQL(): SQL }): SQL =>
+  sql`${chainId} IN (${sql.raw([...TEST_NETWORKS].join(", "))})`;
+
+/** Which transaction of a wallet pays which payout. The sandbox has test networks only, and live has none of them. */
+export const payoutTransactions = sqliteTable(
+  "payout_transactions",
+  {
+    chainId: int("chain_id").notNull(),
+    wallet: text("wallet").notNull(),
+    nonce: int("nonce").notNull(),
+    payout: int("payout").notNull().unique(),
+    account: int("account").notNull(),
+    rail: text("rail", { enum: [CHAIN_RAIL_OF_MODE.sandbox, CHAIN_RAIL_OF_MODE.live] }).notNull(),
+    token: text("token").notNull(),
+    byPerson: bool("by_person").notNull(),
+    judged: bool("judged").notNull(),
+    problem: text("problem"),
+    recordedAt: int("recorded_at").notNull(),
+    digest: digest("digest"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.chainId, t.wallet, t.nonce] }),
+    index("payout_transactions_to_judge").on(t.chainId, t.wallet, t.nonce).where(sql`${t.judged} = 0`),
+    index("payout_transactions_in_limits").on(t.account, t.recordedAt).where(sql`${t.byPerson} = 0`),
+    check("payout_transactions_rail", oneOf(t.rail, Object.values(CHAIN_RAIL_OF_MODE))),
+    check(
+      "payout_transactions_chain",
+      sql`(${t.rail} = '${sql.raw(CHAIN_RAIL_OF_MODE.sandbox)}') = (${isTestNetwork(t.chainId)})`,
+    ),
+    check(
+      "payout_transactions_flags",
+      sql`(${t.byPerson} = 0 OR ${t.byPerson} = 1) AND (${t.judged} = 0 OR ${t.judged} = 1)`,
+    ),
+  ],
+);
+
+/** What the server found when it last looked at a payee that is owed something on a chain, and what a person has released. */
+export const payoutWaits = sqliteTable(
+  "payout_waits",
+  {
+    payee: int("payee").primaryKey(),
+    code: text("code", { enum: PAYEE_CODES }),
+    detail: text("detail"),
+    until: int("until"),
+    released: amount("released"),
+    since: int("since").notNull(),
+    digest: digest("digest"),
+  },
+  (t) => [
+    check("payout_waits_code", sql`${t.code} IS NULL OR ${oneOf(t.code, PAYEE_CODES)}`),
+    check(
+      "payout_waits_released",
+      sql`${t.released} IS NULL OR (${t.released} > 0 AND ${isInteger(t.released)})`,
+    ),
+  ],
+);
+
+/** The token that stands for an asset of a mode, as the server last had it, and what keeps it from paying. */
+export const railStates = sqliteTable(
+  "rail_states",
+  {
+    mode: modeColumn(),
+    asset: text("asset").notNull(),
+    chainId: int("chain_id").notNull(),
+    wallet: text("wallet").notNull(),
+    token: text("token").notNull(),
+    acceptedNonce: int("accepted_nonce"),
+    seenNonce: int("seen_nonce"),
+    code: text("code", { enum: RAIL_CODES }),
+    detail: text("detail"),
+    since: int("since"),
+    digest: digest("digest"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.mode, t.asset] }),
+    check("rail_states_code", sql`${t.code} IS NULL OR ${oneOf(t.code, RAIL_CODES)}`),
+    check("rail_states_since", sql`(${t.code} IS NULL) = (${t.since} IS NULL)`),
+    check("rail_states_chain", sql`(${t.mode} = 'sandbox') = (${isTestNetwork(t.chainId)})`),
   ],
 );

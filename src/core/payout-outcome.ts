@@ -1,0 +1,122 @@
+import type { Payout, PayoutEnd } from "./payout.ts";
+import type { RailCode } from "./rail.ts";
+import { caip2Of } from "./x402/chains.ts";
+
+/** What became of a payout's transaction, by the receipt of a confirmed block. */
+
+/** One transfer of a token, as a receipt's log says. Addresses are in lower case. */
+export type TokenTransfer = {
+  readonly token: string;
+  readonly from: string;
+  readonly to: string;
+  readonly amount: bigint;
+};
+
+export type TransactionReceipt = {
+  readonly hash: string;
+  readonly block: number;
+  /** False where it was reverted. */
+  readonly succeeded: boolean;
+  readonly transfers: readonly TokenTransfer[];
+};
+
+/** What was to be paid. Addresses are in lower case. */
+export type Payment = {
+  readonly chainId: number;
+  readonly token: string;
+  readonly from: string;
+  readonly to: string;
+  readonly amount: bigint;
+};
+
+export type PaymentOutcome =
+  | { readonly outcome: "paid"; readonly reference: string }
+  | { readonly outcome: "failed"; readonly reason: string }
+  /** The token moved something else, such as less a fee. A person decides what that is. */
+  | { readonly outcome: "other"; readonly what: string };
+
+/** How a transaction of a chain is named: `eip155:84532:0x…`. */
+export const transactionRef = (chainId: number, hash: string): string => `${caip2Of(chainId)}:${hash}`;
+
+/** Decides by the token's own transfers: those from the wallet, and those to the payee. */
+export function outcomeOf(
+  { chainId, token, from, to, amount }: Payment,
+  { hash, succeeded, transfers }: TransactionReceipt,
+): PaymentOutcome {
+  const reference = transactionRef(chainId, hash);
+  if (!succeeded) return { outcome: "failed", reason: `the token reverted the transfer: ${reference}` };
+  const moved = transfers.filter(
+    (one) => one.token === token && one.amount > 0n && (one.from === from || one.to === to),
+  );
+  if (moved.length === 0) return { outcome: "failed", reason: `the token moved nothing: ${reference}` };
+  const [only] = moved;
+  const isExact = moved.length === 1 && only?.from === from && only.to === to && only.amount === amount;
+  if (isExact) return { outcome: "paid", reference };
+  const arrived = moved.reduce(
+    (sum, one) => (one.to === to && one.from === from ? sum + one.amount : sum),
+    0n,
+  );
+  return { outcome: "other", what: `${arrived} of ${amount} arrived: ${reference}` };
+}
+
+/** What follows from the end of a transaction. */
+export type Verdict = {
+  /** How its payout ends; null where it stays as it is. */
+  readonly end: PayoutEnd | null;
+  /** What a person has to know or decide. */
+  readonly problem: string | null;
+  /** Why nothing more is sent of the token until the operator resumes it. */
+  readonly stops: { readonly code: RailCode; readonly detail: string } | null;
+};
+
+const NOTHING: Verdict = { end: null, problem: null, stops: null };
+
+/** What follows for a payout. It was accounted for before where a reorganisation has opened its transaction again. */
+export function verdictOf(
+  { id, status, reference }: Pick<Payout, "id" | "status" | "reference">,
+  outcome: PaymentOutcome,
+): Verdict {
+  const stopped = (problem: string): Verdict => ({
+    end: null,
+    problem,
+    stops: { code: "other_amount", detail: `${id}: ${problem}` },
+  });
+  switch (outcome.outcome) {
+    case "other":
+      return stopped(outcome.what);
+    case "paid":
+      if (status === "submitted")
+        return { ...NOTHING, end: { status: "paid", reference: outcome.reference } };
+      if (status === "failed")
+        return stopped(`the chain has paid it, though it was marked as failed: ${outcome.reference}`);
+      return reference === outcome.reference
+        ? NOTHING
+        : { ...NOTHING, problem: `the chain has it as ${outcome.reference}` };
+    case "failed":
+      return { ...NOTHING, end: failedEnd(status, outcome.reason) };
+  }
+}
+
+const failedEnd = (status: Payout["status"], reason: string): PayoutEnd | null =>
+  status === "failed" ? null : { status: "failed", reason, returned: status === "paid" };
+
+/**
+ * What follows where another transaction of the wallet has the nonce: nothing of this payout was sent.
+ *
+ * @param mayBeOwn whether the ledger was restored since: the other transaction may then be this payout's own, which it has forgotten
+ */
+export function givenUpVerdict(
+  { id, status }: Pick<Payout, "id" | "status">,
+  nonce: number,
+  mayBeOwn: boolean,
+): Verdict {
+  const why = `another transaction of the wallet has its nonce ${nonce}`;
+  const stops = { code: "unknown_transactions", detail: `${id}: ${why}` } as const;
+  return mayBeOwn
+    ? {
+        end: null,
+        problem: `${why}, which may have paid it before the restore: look at the chain, then mark it as paid or as failed`,
+        stops,
+      }
+    : { end: failedEnd(status, why), problem: null, stops };
+}

@@ -1,0 +1,105 @@
+import { BaseError, type Client, RpcRequestError, TransactionReceiptNotFoundError } from "viem";
+import { call, getBalance, getTransactionReceipt, readContract } from "viem/actions";
+import type { ChainCall } from "../core/chain-transaction.ts";
+import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
+import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
+import { createEvmWallet, type EvmWallet, MESSAGE_CHARACTERS_MAX } from "./evm-wallet.ts";
+
+/** A wallet that holds tokens and pays with them. It never throws for what a node says. */
+export type EvmTreasury = EvmWallet & {
+  /** How much of the chain's coin, for gas, or of a token the wallet has at the newest block, in the smallest unit. */
+  balanceOf(what: "coin" | TokenAddress): Promise<{ readonly balance: bigint } | Away>;
+  /** Plays a call of a token that answers true or nothing where it works. Null where it would work; else why not. */
+  refusalOf(call: ChainCall): Promise<{ readonly why: string } | Away | null>;
+  /** The receipt of a transaction that is in a block; null where it is in none. */
+  receipt(hash: string): Promise<TransactionReceipt | Away | null>;
+};
+
+type TokenAddress = `0x${string}`;
+
+type Hex = TokenAddress;
+
+const ABI = [
+  {
+    type: "function",
+    name: "balanceOf",
+    stateMutability: "view",
+    inputs: [{ name: "account", type: "address" }],
+    outputs: [{ name: "", type: "uint256" }],
+  },
+] as const;
+
+/** Keccak-256 of `Transfer(address,address,uint256)`. */
+const TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+const YES = `0x${"1".padStart(64, "0")}`;
+
+export function createEvmTreasury(
+  of: Parameters<typeof createEvmWallet>[0],
+  confirmations: number,
+  options: AskOptions = {},
+): EvmTreasury {
+  const wallet = createEvmWallet(of, confirmations, options);
+  const { address, chainId } = wallet;
+  const askChain = createChainAsker(new Map([[chainId, of.url]]), options);
+  const ask = <Answer>(question: (client: Client) => Promise<Answer>) => askChain(chainId, question);
+  return {
+    ...wallet,
+    balanceOf: (what) =>
+      ask(async (client) => ({
+        balance:
+          what === "coin"
+            ? await getBalance(client, { address: address as Hex, blockTag: "latest" })
+            : await readContract(client, {
+                ...{ address: what, abi: ABI, functionName: "balanceOf", args: [address as Hex] },
+                blockTag: "latest",
+              }),
+      })),
+    refusalOf: ({ to, data }) =>
+      ask(async (client) => {
+        try {
+          const { data: said = "0x" } = await call(client, {
+            account: address as Hex,
+            to: to as Hex,
+            data: data as Hex,
+          });
+          return said === "0x" || said === YES ? null : { why: "it answers false" };
+        } catch (error) {
+          return { why: revertIn(error) };
+        }
+      }),
+    receipt: (hash) =>
+      ask(async (client) => {
+        try {
+          const { transactionHash, blockNumber, status, logs } = await getTransactionReceipt(client, {
+            hash: hash as Hex,
+          });
+          if (transactionHash !== hash) throw new Error("the node gives another transaction's receipt");
+          const transfers = logs.flatMap(transferIn);
+          return { hash, block: Number(blockNumber), succeeded: status === "success", transfers };
+        } catch (error) {
+          if (error instanceof TransactionReceiptNotFoundError) return null;
+          throw error;
+        }
+      }),
+  };
+}
+
+type Log = { readonly address: string; readonly topics: readonly string[]; readonly data: string };
+
+function transferIn({ address, topics: [topic, from = "", to = "", ...more], data }: Log): TokenTransfer[] {
+  if (topic !== TRANSFER_TOPIC || more.length > 0 || !/^0x[0-9a-f]{64}$/i.test(data)) return [];
+  const addressIn = (word: string) => `0x${word.slice(-40).toLowerCase()}`;
+  return [{ token: address.toLowerCase(), from: addressIn(from), to: addressIn(to), amount: BigInt(data) }];
+}
+
+/** JSON-RPC's code of geth for a call that was reverted. Other nodes say it in words. */
+const REVERTED = 3;
+const REVERT = /revert|invalid opcode|VM Exception|out of gas|paused/i;
+
+/** What a node says of a call that a contract undid; throws every other error, such as a connection's. */
+function revertIn(error: unknown): string {
+  const said = error instanceof BaseError && error.walk((cause) => cause instanceof RpcRequestError);
+  if (!(said instanceof RpcRequestError) || (said.code !== REVERTED && !REVERT.test(said.details)))
+    throw error;
+  return said.details.slice(0, MESSAGE_CHARACTERS_MAX);
+}
