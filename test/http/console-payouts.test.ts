@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createStatementFiles } from "../../src/console/pages/statements.tsx";
 import type { Download, Visit } from "../../src/console/route.ts";
+import type { Treasury } from "../../src/core/treasury.ts";
+import { chainOfMode } from "../../src/core/x402/chains.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
+import { keepRailStates } from "../../src/services/rails/states.ts";
 import { openConsole } from "../support/console.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
@@ -27,6 +30,11 @@ async function released(of: TestOrganisation, payee: string, amount: string): Pr
   const release = await service.post(`/v1/warrants/${id}/release`, {}, { as: of.people.operator.as });
   expect(release.status).toBe(200);
 }
+const ADDRESS = `0x${"a1".repeat(20)}`;
+const TREASURY: Treasury = {
+  ...{ mode: "live", chainId: chainOfMode("live", 8_453)!, token: `0x${"ab".repeat(20)}`, asset: "USDC" },
+  ...{ address: `0x${"cd".repeat(20)}`, limits: { payoutMax: 1n, dayMax: 1n } },
+};
 const threshold = (of: TestOrganisation, amount: string) =>
   setPasskeyThreshold(service.ctx, MACHINE, { organisation_id: of.id, amount }).then(must);
 
@@ -74,6 +82,26 @@ describe("payouts", () => {
     const nothing = await browser.get(SUBMIT);
     expect(nothing.text).toContain("Nothing is owed, so there is nothing to submit.");
     expect(nothing.html).not.toContain(`action="${SUBMIT}"`);
+  });
+
+  test("on a chain say so and why they wait; a person signs what a wallet is to send, or pays it otherwise", async () => {
+    const home = await service.organisation(10_000_000n);
+    await keepRailStates({ ...service.ctx, treasuries: [TREASURY] });
+    await released(home, ADDRESS, "1500000");
+    await released(home, "acme", "500000");
+    const browser = openConsole(service, home.people.admin.as);
+    const page = await browser.get(PAYEES);
+    expect(page.text).toContain(`${ADDRESS} The next run sends it.`);
+    expect(page.text).toContain("acme It is no address of a chain: pay it by your own means");
+    const one = `${SUBMIT}?${new URLSearchParams({ payee: ADDRESS, asset: "USDC" })}`;
+    expect((await browser.get(one)).html).toContain('data-signed="/auth/passkey/payouts/challenge"');
+    const before = service.allRows(home);
+    const refused = await browser.post(SUBMIT, { ...(await browser.formOn(one, SUBMIT)), payee: ADDRESS });
+    expect([refused.status, service.allRows(home)]).toEqual([403, before]);
+    const own = await browser.formOn(`${one}&rail=book`, SUBMIT);
+    const sent = await browser.post(SUBMIT, { ...own, payee: ADDRESS });
+    expect(sent.to).toBe(`${PAYOUTS}?done=submitted`);
+    expect((await browser.get(PAYOUTS)).text).toContain(`${ADDRESS} 1.50 USDC Submitted`);
   });
 
   test("are shown whole before they are submitted: every payee, every amount, and the sums", async () => {
