@@ -57,6 +57,8 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   capsule: null,
   correction: { topic: "money", ids: own },
   deposit: { topic: "money", ids: own },
+  // No page shows it.
+  depositSender: null,
   payout: { topic: "money", ids: own },
   posting: { topic: "money", ids: none },
   delivery: { topic: "deliveries", ids: ({ id, webhookId }) => [id, webhookId] },

@@ -5,6 +5,7 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Deletion, Put, Write } from "../change.ts";
 import { chainRows } from "./chain-rows.ts";
+import { chainTransferRows, watchRowOf } from "./chain-transfer-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import { messagingRows } from "./messaging-rows.ts";
 import { noticeRows } from "./notice-rows.ts";
@@ -44,6 +45,7 @@ const rowsOf = (tables: Tables) => ({
   ...capsuleRows(tables),
   ...witnessRows(tables),
   ...chainRows(tables),
+  ...chainTransferRows(tables),
   ...noticeRows(tables),
   ...messagingRows(tables),
   ...finalRows(tables),
@@ -103,6 +105,9 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         rows.purchase(purchaseRowOf(put.row));
         figures.keep(put.before, put.row);
         if (givesUpContent(put.before, put.row)) deleteUnkept(put.before.responseHash);
+        break;
+      case "treasuryWatch":
+        rows.treasuryWatch(watchRowOf(put.row));
         break;
       default:
         rows[put.kind](put.row);

@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { chainTransferDeletions } from "./chain-transfer-rows.ts";
 import { messagingDeletions } from "./messaging-rows.ts";
 import type { Tables } from "./open.ts";
 import { payoutMovesOf } from "./payout-rows.ts";
@@ -336,6 +337,7 @@ export function deletionsOf(tables: Tables) {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
     ...messagingDeletions(tables),
+    ...chainTransferDeletions(tables),
     plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
     pushSubscription: () =>
       tables.delete(pushSubscriptions).where(eq(pushSubscriptions.id, placeholder("id"))),
