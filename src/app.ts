@@ -17,6 +17,7 @@ import { openStore, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
+import { watchingTreasuries } from "./app/watching.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { receiptAssets, receiptPages } from "./console/receipt/page.ts";
@@ -135,6 +136,7 @@ async function startLocked(
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
+  const watching = watchingTreasuries(ctx, config);
   const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
@@ -142,8 +144,11 @@ async function startLocked(
     monotonicNow: steadyNow,
     self: SELF,
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    witnesses: witnesses.figures,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
+    ...{ witnesses: witnesses.figures, treasuries: watching.figures },
+    jobs: [
+      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
+      ...[...witnesses.jobs, ...anchoring.jobs, ...watching.jobs],
+    ],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -6,6 +6,7 @@ import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
 import type { MakeGauge, MakeTotal } from "./gauge-makers.ts";
 import { systemSockets } from "./sockets.ts";
+import { createTreasuryGauges } from "./treasury-gauges.ts";
 import { createWitnessGauges } from "./witness-gauges.ts";
 
 /**
@@ -143,6 +144,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
   const showWitnesses = createWitnessGauges(gauge, total);
+  const showTreasuries = createTreasuryGauges(gauge);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
     for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
@@ -168,6 +170,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);
     showWitnesses(figures.witnesses);
+    showTreasuries(figures.treasuries);
     showProcess();
   };
 }

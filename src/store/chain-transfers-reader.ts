@@ -31,7 +31,7 @@ export interface ChainTransfersReader {
     found(watchId: string, until: number, limit: number): Promise<readonly ChainTransfer[]>;
     /** Those that are in a block and wait for a person, newest first. */
     unassigned(watchId: string, olderThan: string | null, limit: number): Promise<readonly ChainTransfer[]>;
-    /** Those that are in a block up to the watch's last one and no deposit yet. */
+    /** Those that are in a block up to the reconciled one and no deposit yet. */
     uncredited(watchId: string): Promise<Tally>;
     unassignedTally(watchId: string): Promise<Tally>;
     /** Those that were credited and are in no block any more. */

@@ -25,6 +25,7 @@ const COMPOSITION_ROOT = ["main", "app"];
 
 /** The packages that core may use. */
 const PACKAGES_OF_CORE = [
+  "@noble/hashes",
   "@sinclair/typebox",
   "ajv",
   "ajv-formats",

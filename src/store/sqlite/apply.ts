@@ -5,7 +5,7 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Deletion, Put, Write } from "../change.ts";
 import { chainRows } from "./chain-rows.ts";
-import { chainTransferRows, watchRowOf } from "./chain-transfer-rows.ts";
+import { depositSenderRows, watchRowOf } from "./chain-transfer-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import { messagingRows } from "./messaging-rows.ts";
 import { noticeRows } from "./notice-rows.ts";
@@ -45,7 +45,7 @@ const rowsOf = (tables: Tables) => ({
   ...capsuleRows(tables),
   ...witnessRows(tables),
   ...chainRows(tables),
-  ...chainTransferRows(tables),
+  ...depositSenderRows(tables),
   ...noticeRows(tables),
   ...messagingRows(tables),
   ...finalRows(tables),
@@ -107,7 +107,10 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         if (givesUpContent(put.before, put.row)) deleteUnkept(put.before.responseHash);
         break;
       case "treasuryWatch":
-        rows.treasuryWatch(watchRowOf(put.row));
+        moves[put.before === null ? "insertTreasuryWatch" : "moveTreasuryWatch"](watchRowOf(put.row));
+        break;
+      case "chainTransfer":
+        moves[put.before === null ? "insertChainTransfer" : "moveChainTransfer"](put.row);
         break;
       default:
         rows[put.kind](put.row);

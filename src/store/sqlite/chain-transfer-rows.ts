@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { TreasuryWatch } from "../../core/treasury-watch.ts";
 import { lazily } from "./lazily.ts";
 import type { Tables } from "./open.ts";
-import { excludedOf, fieldsOf, placeholdersOf, type RowOf } from "./rows.ts";
+import { digestOf, fieldsOf, given, placeholdersOf, type RowOf } from "./rows.ts";
 import { chainTransfers, depositSenders, treasuryWatches } from "./tables/chain-transfers.ts";
 
 /** How the rows of treasuries, their transfers and the senders of deposits are written and found. */
@@ -32,41 +32,30 @@ export const watchOf = ({
   reconciled: { number: reconciledBlock, hash: reconciledHash },
 });
 
-export function chainTransferRows(tables: Tables) {
-  const { chainId, token, address } = treasuryWatches;
-  const { watchId, hash, ordinal } = chainTransfers;
-  return {
-    treasuryWatch: () =>
-      tables
-        .insert(treasuryWatches)
-        .values(placeholdersOf(treasuryWatches))
-        .onConflictDoUpdate({
-          target: [chainId, token, address],
-          set: {
-            ...excludedOf(
-              treasuryWatches,
-              "firstHash",
-              "opening",
-              "lastBlock",
-              "lastHash",
-              "received",
-              "sent",
-            ),
-            ...excludedOf(treasuryWatches, "reconciledBlock", "reconciledHash", "balance", "stopped"),
-          },
-        }),
-    chainTransfer: () =>
-      tables
-        .insert(chainTransfers)
-        .values(placeholdersOf(chainTransfers))
-        .onConflictDoUpdate({
-          target: [watchId, hash, ordinal],
-          set: excludedOf(chainTransfers, "status", "block", "blockHash", "depositId"),
-        }),
-    // A sender is registered and removed, and never changed.
-    depositSender: () => tables.insert(depositSenders).values(placeholdersOf(depositSenders)),
-  };
-}
+/** An insert that may become an update would be held against the guards of new rows. */
+export const chainTransferMoves = (tables: Tables) => ({
+  insertTreasuryWatch: () => tables.insert(treasuryWatches).values(placeholdersOf(treasuryWatches)),
+  moveTreasuryWatch: () =>
+    tables
+      .update(treasuryWatches)
+      .set({
+        ...given("firstHash", "opening", "lastBlock", "lastHash", "received", "sent"),
+        ...given("reconciledBlock", "reconciledHash", "balance", "stopped"),
+        ...digestOf(treasuryWatches),
+      })
+      .where(eq(treasuryWatches.id, placeholder("id"))),
+  insertChainTransfer: () => tables.insert(chainTransfers).values(placeholdersOf(chainTransfers)),
+  moveChainTransfer: () =>
+    tables
+      .update(chainTransfers)
+      .set({ ...given("status", "block", "blockHash", "depositId"), ...digestOf(chainTransfers) })
+      .where(eq(chainTransfers.id, placeholder("id"))),
+});
+
+/** A sender is registered and removed, and never changed. */
+export const depositSenderRows = (tables: Tables) => ({
+  depositSender: () => tables.insert(depositSenders).values(placeholdersOf(depositSenders)),
+});
 
 export const chainTransferDeletions = (tables: Tables) => ({
   depositSender: () =>

@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
-import { chainTransferDeletions } from "./chain-transfer-rows.ts";
+import { chainTransferDeletions, chainTransferMoves } from "./chain-transfer-rows.ts";
 import { messagingDeletions } from "./messaging-rows.ts";
 import type { Tables } from "./open.ts";
 import { payoutMovesOf } from "./payout-rows.ts";
@@ -242,6 +242,7 @@ export function movesOf(tables: Tables) {
   const { scope, agent, state } = warrantCounts;
   return {
     ...payoutMovesOf(tables),
+    ...chainTransferMoves(tables),
     insertWarrant: () => tables.insert(warrants).values(appendedOf(warrants)),
     moveWarrant: () =>
       tables

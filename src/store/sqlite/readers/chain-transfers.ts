@@ -114,7 +114,7 @@ function figuresIn(raw: Database) {
     sums: (watchId: string, after: number, until: number) => sums(watchId, after, until),
     countUntil: (watchId: string, until: number) => Number(count(watchId, until).count),
     uncredited: tally(
-      `status IN ('found', 'unassigned') AND block <= (SELECT last_block FROM treasury_watches WHERE id = watch)`,
+      `status IN ('found', 'unassigned') AND block <= (SELECT reconciled_block FROM treasury_watches WHERE id = watch)`,
     ),
     unassignedTally: tally(
       "status = 'unassigned' AND status IN ('found', 'unassigned') AND block IS NOT NULL",
