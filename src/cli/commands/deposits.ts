@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Refusal } from "../../core/errors.ts";
 import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
@@ -59,7 +60,7 @@ function addList(deposits: Command, tools: CommandLineTools): void {
         page: { mode, ...given({ limit: wholeNumberIfGiven(limit), starting_after: startingAfter }) },
       };
     },
-    verb: (ctx, { organisation, page }) =>
+    verb: (ctx, { organisation, page }): Promise<Listed | Refusal> =>
       organisation === undefined
         ? listUnassigned(ctx, page)
         : listDeposits(ctx, MACHINE, { organisation_id: organisation, ...page }),

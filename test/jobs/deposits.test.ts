@@ -1,0 +1,404 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Mode } from "../../src/core/roles.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
+import type { Treasury } from "../../src/core/treasury.ts";
+import { chainOfMode } from "../../src/core/x402/chains.ts";
+import { type DepositsJob, depositsJob } from "../../src/jobs/deposits.ts";
+import { createChainAsker } from "../../src/platform/ask-chain.ts";
+import { createTreasuryChain } from "../../src/platform/treasury-chain.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { listDeposits } from "../../src/services/admin/balances.ts";
+import { assignTransfer, listUnassigned } from "../../src/services/admin/chain-deposits.ts";
+import { addDepositSender, removeDepositSender } from "../../src/services/admin/deposit-senders.ts";
+import { SPAN_FIRST, type Watching } from "../../src/services/chain/watch.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { type ModelToken, startModelToken, TOKEN, type Transfer } from "../support/model-token.ts";
+import { createStage, must, type Stage } from "../support/stage.ts";
+
+/** Deposits of a treasury, on a chain in memory whose node answers over HTTP (docs/money, "Deposits on a chain"). */
+
+const CONFIRMATIONS = 3;
+const TREASURY = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
+const ACME = `0x${"ac".repeat(20)}`;
+const STRANGER = `0x${"55".repeat(20)}`;
+const CHAIN_ID = 84_532;
+
+let ctx: TestContext;
+let stage: Stage;
+let chain: ModelToken;
+let job: DepositsJob;
+let time: number;
+let reported: string[];
+beforeEach(async () => {
+  ctx = createTestContext();
+  stage = await createStage(ctx, { funds: "0" });
+  chain = startModelToken(CHAIN_ID, {
+    [ACME]: 1_000_000n,
+    [STRANGER]: 1_000_000n,
+    [TREASURY.toLowerCase()]: 500n,
+  });
+  [time, reported] = [1_000_000, []];
+  job = newJob();
+});
+afterEach(async () => {
+  await chain.stop();
+  await ctx.close();
+});
+
+const treasuryIn = (mode: Mode = "sandbox", chainId = CHAIN_ID): Treasury =>
+  ({
+    ...{ mode, chainId: chainOfMode(mode, chainId)!, token: TOKEN, asset: "USDC", address: TREASURY },
+    limits: { payoutMax: 0n, dayMax: 0n },
+  }) as Treasury;
+
+const watchingOf = (treasury = treasuryIn(), at = chain): Watching => ({
+  treasury,
+  chain: createTreasuryChain(
+    createChainAsker(new Map([[treasury.chainId, at.url]]), { retries: 0, timeoutMs: 300 }),
+    treasury,
+    CONFIRMATIONS,
+  ),
+  span: SPAN_FIRST,
+  onJudged: (_, __, judged) =>
+    reported.push(judged.outcome === "unassigned" ? `unassigned: ${judged.why}` : judged.outcome),
+});
+
+/** As after a restart: it knows nothing but the ledger. */
+function newJob(watching = watchingOf()): DepositsJob {
+  return depositsJob(ctx, {
+    watching: () => watching,
+    monotonicNow: () => time,
+    random: () => 0,
+    onTrouble: (trouble) =>
+      reported.push(
+        trouble === null ? "goes on" : `${trouble.outcome}${"why" in trouble ? ` ${trouble.why}` : ""}`,
+      ),
+    onGone: ({ count, amount }) => reported.push(`${count} gone, ${amount}`),
+  });
+}
+
+async function step(waitMs = 10 * MINUTE_MS): Promise<void> {
+  time += waitMs;
+  await job.run();
+}
+
+const scope = () => ({ organisation_id: stage.organisationId, mode: "sandbox" }) as const;
+const registered = () => addDepositSender(ctx, { ...scope(), address: ACME }).then(must);
+const pays = (amount: bigint, from = ACME): Omit<Transfer, "hash"> => ({ from, to: TREASURY, amount });
+const deposits = async () =>
+  must(await listDeposits(ctx, MACHINE, scope()))
+    .data.map(({ amount }) => Number(amount))
+    .reverse();
+const unassigned = async () => must(await listUnassigned(ctx, { mode: "sandbox" })).data;
+const watch = () => ctx.reader.treasuryWatches.list()[0]!;
+
+describe("a deposit", () => {
+  test("is credited once it is confirmed, once, with its reference", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    const paid = chain.transaction(pays(100n));
+    chain.mine([paid], CONFIRMATIONS - 2);
+    await step();
+    expect(await deposits()).toEqual([]);
+    chain.mine();
+    await step();
+    await step();
+    expect(await deposits()).toEqual([100]);
+    const [deposit] = must(await listDeposits(ctx, MACHINE, scope())).data;
+    expect(deposit).toMatchObject({
+      reference: `eip155:${CHAIN_ID}:${paid[0]!.hash}/0`,
+      transfer: { block: 5 },
+    });
+    expect(watch()).toMatchObject({ opening: 500n, received: 100n, sent: 0n, balance: 600n, stopped: null });
+    expect(reported).toEqual(["credited"]);
+  });
+
+  test("begins at the block of the first start: what was there before is none, nor is nothing, nor a transfer to itself", async () => {
+    await registered();
+    chain.mine([chain.transaction(pays(7n))], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(0n), pays(5n, TREASURY), pays(20n), pays(30n))], CONFIRMATIONS);
+    await step();
+    expect(await deposits()).toEqual([20, 30]);
+    expect(watch()).toMatchObject({ opening: 507n, received: 50n, balance: 557n });
+    const references = must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference);
+    expect(references.map((reference) => reference?.at(-1))).toEqual(["1", "0"]);
+  });
+
+  test("of an unknown sender waits for a person, who assigns it once; a sender of another organisation keeps theirs", async () => {
+    const other = await createStage(ctx, { funds: "0" });
+    await addDepositSender(ctx, { ...scope(), organisation_id: other.organisationId, address: ACME });
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(10n, STRANGER)), chain.transaction(pays(20n))], CONFIRMATIONS);
+    await step();
+    expect(reported).toEqual(["unassigned: nobody has registered its sender", "credited"]);
+    expect(await deposits()).toEqual([]);
+    const [waiting] = await unassigned();
+    expect(waiting).toMatchObject({ amount: "10", counterparty: STRANGER, status: "unassigned" });
+    // Whoever registers the sender now gets what comes from now on.
+    must(await addDepositSender(ctx, { ...scope(), address: STRANGER }));
+    await step();
+    expect(await deposits()).toEqual([]);
+    const named = { transfer_id: waiting!.id, organisation_id: stage.organisationId };
+    const assigned = must(await assignTransfer(ctx, named));
+    expect(must(await assignTransfer(ctx, named)).id).toBe(assigned.id);
+    expect(await assignTransfer(ctx, { ...named, organisation_id: other.organisationId })).toMatchObject({
+      refused: "illegal_transition",
+    });
+    expect(await deposits()).toEqual([10]);
+    expect(await unassigned()).toEqual([]);
+  });
+
+  test("of a sender that was removed waits for a person", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    must(await removeDepositSender(ctx, { ...scope(), address: ACME.toUpperCase().replace("0X", "0x") }));
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    await step();
+    expect([await deposits(), (await unassigned()).length]).toEqual([[], 1]);
+  });
+});
+
+describe("a reorganisation", () => {
+  test.each([1, 3])(
+    "of %d blocks changes nothing, since it is not confirmed, or brings it into another block",
+    async (blocks) => {
+      await registered();
+      chain.mine([], CONFIRMATIONS);
+      await step();
+      chain.mine([chain.transaction(pays(10n)), chain.transaction(pays(20n))], CONFIRMATIONS - 1);
+      await step();
+      const taken = chain.takeOut(blocks);
+      chain.mine([], 1);
+      chain.mine(taken.toReversed(), CONFIRMATIONS + 1);
+      await step();
+      await step();
+      expect((await deposits()).toSorted()).toEqual([10, 20]);
+      expect(watch()).toMatchObject({ received: 30n, balance: 530n });
+      expect(reported.filter((line) => line !== "credited")).toEqual([]);
+    },
+  );
+
+  test("of more blocks than the confirmations is an alarm where a deposit is gone, and none where it comes back", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(10n))]);
+    chain.mine([chain.transaction(pays(20n))], CONFIRMATIONS);
+    await step();
+    expect(await deposits()).toEqual([10, 20]);
+    const [, second] = chain.takeOut(CONFIRMATIONS + 2);
+    chain.mine([], CONFIRMATIONS + 3);
+    await step();
+    expect(reported).toEqual(["credited", "credited", "2 gone, 30"]);
+    expect(watch()).toMatchObject({ received: 0n, balance: 500n, stopped: null });
+    chain.mine([second!], CONFIRMATIONS);
+    await step();
+    await step();
+    expect(await deposits()).toEqual([10, 20]);
+    expect(watch()).toMatchObject({ received: 20n, balance: 520n });
+    const states = must(await listDeposits(ctx, MACHINE, scope())).data.map(
+      ({ transfer }) => transfer?.block,
+    );
+    expect(states).toEqual([12, null]);
+    expect(reported).toHaveLength(3);
+  });
+
+  test("takes what was not credited out of what waits", async () => {
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    await step();
+    const [{ id }] = (await unassigned()) as [{ id: string }];
+    chain.takeOut(CONFIRMATIONS + 1);
+    chain.mine([], CONFIRMATIONS + 1);
+    await step();
+    expect(await unassigned()).toEqual([]);
+    expect(
+      await assignTransfer(ctx, { transfer_id: id, organisation_id: stage.organisationId }),
+    ).toMatchObject({
+      refused: "illegal_transition",
+    });
+  });
+
+  test("of the first block of the watch begins it again there", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    chain.mine([chain.transaction(pays(5n))], CONFIRMATIONS - 1);
+    await step();
+    expect(watch()).toMatchObject({ opening: 505n, first: { number: 5 } });
+    chain.takeOut(4);
+    chain.mine([chain.transaction(pays(8n))], 1);
+    chain.mine([chain.transaction(pays(9n))], CONFIRMATIONS);
+    await step();
+    expect(watch()).toMatchObject({ opening: 508n, first: { number: 5 }, received: 9n, balance: 517n });
+    expect(await deposits()).toEqual([9]);
+  });
+});
+
+describe("a node", () => {
+  const begin = async (): Promise<void> => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+  };
+
+  test("that refuses many blocks is asked for fewer, down to one", async () => {
+    await begin();
+    for (let made = 0; made < 40; made++) chain.mine([chain.transaction(pays(1n))]);
+    chain.mine([], CONFIRMATIONS);
+    const ranges: number[] = [];
+    chain.intercept = ({ method, params, answer }) => {
+      if (method !== "eth_getLogs") return answer();
+      const [{ fromBlock, toBlock }] = params as never as [{ fromBlock: string; toBlock: string }];
+      const blocks = Number(toBlock) - Number(fromBlock) + 1;
+      ranges.push(blocks);
+      if (blocks > 5) throw new Error("query returned more than 10000 results");
+      return answer();
+    };
+    for (let run = 0; run < 6; run++) await step();
+    expect((await deposits()).length).toBe(25);
+    expect(watch()).toMatchObject({ received: 40n, balance: 540n });
+    expect(Math.max(...ranges.slice(-4))).toBeLessThanOrEqual(10);
+  });
+
+  test("that refuses even one block is told of, and what it has said is kept", async () => {
+    await begin();
+    chain.mine([chain.transaction(pays(1n))], CONFIRMATIONS);
+    chain.intercept = ({ method, answer }) => {
+      if (method === "eth_getLogs") throw new Error("too many");
+      return answer();
+    };
+    await step();
+    await step();
+    expect(reported).toEqual(["refused too many"]);
+    chain.intercept = ({ answer }) => answer();
+    await step();
+    expect(reported).toEqual(["refused too many", "credited", "goes on"]);
+  });
+
+  test("that hides logs credits nothing, and all of it once it shows them", async () => {
+    await begin();
+    chain.mine([chain.transaction(pays(10n)), chain.transaction(pays(20n))], CONFIRMATIONS);
+    chain.intercept = ({ method, answer }) =>
+      method === "eth_getLogs" ? (answer() as unknown[]).slice(1) : answer();
+    await step();
+    await step();
+    expect(reported).toEqual(["stopped balance_differs"]);
+    expect(watch()).toMatchObject({ stopped: "balance_differs", received: 0n, balance: 500n });
+    chain.intercept = ({ answer }) => answer();
+    job = newJob();
+    await step();
+    expect((await deposits()).toSorted()).toEqual([10, 20]);
+    expect(watch()).toMatchObject({ stopped: null, balance: 530n });
+  });
+
+  test.each([
+    ["doubles its logs", (logs: any[]) => [...logs, ...logs], [10]],
+    ["answers nothing", () => null, []],
+    ["answers logs of another token", (logs: any[]) => logs.map((log) => ({ ...log, address: ACME })), []],
+    [
+      "answers logs of other blocks",
+      (logs: any[]) => logs.map((log) => ({ ...log, blockNumber: "0x1" })),
+      [],
+    ],
+    [
+      "answers another event",
+      (logs: any[]) =>
+        logs.map((log) => ({ ...log, topics: [`0x${"0".repeat(64)}`, ...log.topics.slice(1)] })),
+      [],
+    ],
+    [
+      "answers transfers of others",
+      (logs: any[]) => logs.map((log) => ({ ...log, topics: [log.topics[0], log.topics[1], log.topics[1]] })),
+      [],
+    ],
+    ["answers a removed log", (logs: any[]) => logs.map((log) => ({ ...log, removed: true })), []],
+    [
+      "answers two logs of one place",
+      (logs: any[]) => [...logs, ...logs.map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))],
+      [],
+    ],
+    [
+      "answers a block of another chain",
+      (logs: any[]) => logs.map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` })),
+      [],
+    ],
+  ])("that %s", async (_, wrong, credited) => {
+    await begin();
+    chain.mine([], 1);
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS - 1);
+    chain.intercept = ({ method, answer }) =>
+      method === "eth_getLogs" ? wrong(answer() as never) : answer();
+    await step();
+    expect(await deposits()).toEqual(credited);
+    chain.intercept = ({ answer }) => answer();
+    await step();
+    await step();
+    expect(await deposits()).toEqual([10]);
+  });
+
+  test("that is late, of another chain, behind or away credits nothing, and is asked again", async () => {
+    await begin();
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    chain.intercept = async ({ answer }) => {
+      await Bun.sleep(400); // longer than a question may take
+      return answer();
+    };
+    await step();
+    chain.intercept = ({ method, answer }) => (method === "eth_chainId" ? "0x1" : answer());
+    await step();
+    chain.intercept = ({ method, params, answer }) =>
+      method === "eth_getBlockByNumber" && params[0] === ("latest" as never)
+        ? { ...(answer() as object), number: "0x2" }
+        : answer();
+    await step();
+    chain.intercept = () => new Response("", { status: 502 });
+    await step();
+    expect(await deposits()).toEqual([]);
+    chain.intercept = ({ answer }) => answer();
+    await step();
+    expect(await deposits()).toEqual([10]);
+    expect(reported).toEqual([
+      ...["away timeout", "away no_answer", "behind", "away unreachable", "credited", "goes on"],
+    ]);
+  });
+});
+
+test("a token that takes a fee credits nothing", async () => {
+  await registered();
+  chain.arrives = (amount) => amount - 1n;
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+  for (let run = 0; run < 3; run++) await step();
+  expect(reported).toEqual(["stopped balance_differs"]);
+  expect([await deposits(), await unassigned()]).toEqual([[], []]);
+});
+
+test("what leaves the treasury is counted, and is no deposit", async () => {
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  const leaves = { from: TREASURY, to: ACME, amount: 40n };
+  chain.mine([chain.transaction(pays(10n), leaves)], CONFIRMATIONS);
+  await step();
+  expect(await deposits()).toEqual([10]);
+  expect(watch()).toMatchObject({ received: 10n, sent: 40n, balance: 470n });
+});
+
+test("a token that stood for another asset credits nothing until it does again", async () => {
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+  job = newJob(watchingOf({ ...treasuryIn(), asset: "EURC" }));
+  await step();
+  expect([reported, watch().stopped]).toEqual([["stopped asset_changed"], "asset_changed"]);
+  job = newJob();
+  await step();
+  expect([await deposits(), watch().stopped]).toEqual([[10], null]);
+});
