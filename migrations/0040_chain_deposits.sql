@@ -23,8 +23,7 @@ CREATE TABLE `chain_transfers` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `chain_transfers_id_unique` ON `chain_transfers` (`id`);--> statement-breakpoint
 CREATE INDEX `chain_transfers_by_block` ON `chain_transfers` (`watch`,`block`);--> statement-breakpoint
-CREATE INDEX `chain_transfers_to_assign` ON `chain_transfers` (`watch`,`status`) WHERE "chain_transfers"."status" IN ('found', 'unassigned');--> statement-breakpoint
-CREATE INDEX `chain_transfers_gone` ON `chain_transfers` (`watch`) WHERE "chain_transfers"."block" IS NULL AND "chain_transfers"."status" = 'credited';--> statement-breakpoint
+CREATE INDEX `chain_transfers_to_assign` ON `chain_transfers` (`watch`,`status`) WHERE "chain_transfers"."deposit" IS NULL AND "chain_transfers"."status" <> 'sent';--> statement-breakpoint
 CREATE UNIQUE INDEX `chain_transfers_of_deposit` ON `chain_transfers` (`deposit`) WHERE "chain_transfers"."deposit" IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `deposit_senders` (
 	`mode` text NOT NULL,

@@ -1,10 +1,11 @@
--- Treasuries on chains, and what comes in to them.
+-- Treasuries on chains, and what comes in to them. An insert that becomes an update is no new row.
 CREATE TRIGGER `treasury_watches_keep_their_terms` BEFORE UPDATE OF `id`, `mode`, `asset`, `chain_id`, `token`, `address`,
   `first_block`, `created_at` ON `treasury_watches`
 BEGIN SELECT RAISE(ABORT, 'what is watched, and from which block on, is fixed'); END;
 --> statement-breakpoint
 CREATE TRIGGER `treasury_watches_begin_reconciled` BEFORE INSERT ON `treasury_watches`
-WHEN NEW.`received` <> 0 OR NEW.`sent` <> 0 OR NEW.`balance` <> NEW.`opening` OR NEW.`last_block` <> NEW.`first_block`
+WHEN (NEW.`received` <> 0 OR NEW.`sent` <> 0 OR NEW.`balance` <> NEW.`opening` OR NEW.`last_block` <> NEW.`first_block`)
+  AND NOT EXISTS (SELECT 1 FROM `treasury_watches` WHERE `id` = NEW.`id`)
 BEGIN SELECT RAISE(ABORT, 'a watch begins with the balance at its first block'); END;
 --> statement-breakpoint
 -- Money is credited up to the reconciled block: there the transfers add up to the balance.
@@ -16,7 +17,9 @@ CREATE TRIGGER `treasury_watches_are_not_deleted` BEFORE DELETE ON `treasury_wat
 BEGIN SELECT RAISE(ABORT, 'watches are kept'); END;
 --> statement-breakpoint
 CREATE TRIGGER `chain_transfers_begin_uncredited` BEFORE INSERT ON `chain_transfers`
-WHEN NEW.`status` NOT IN ('found', 'sent') OR NEW.`block` IS NULL
+WHEN (NEW.`status` NOT IN ('found', 'sent') OR NEW.`block` IS NULL) AND NOT EXISTS (
+  SELECT 1 FROM `chain_transfers` WHERE `watch` = NEW.`watch` AND `hash` = NEW.`hash` AND `ordinal` = NEW.`ordinal`
+)
 BEGIN SELECT RAISE(ABORT, 'a transfer begins in a block, and is no deposit yet'); END;
 --> statement-breakpoint
 CREATE TRIGGER `chain_transfers_keep_their_terms` BEFORE UPDATE OF `id`, `watch`, `hash`, `ordinal`, `counterparty`, `amount`,

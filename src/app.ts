@@ -1,7 +1,8 @@
-import { chainAnchoring, refuseWithoutWallet } from "./app/anchoring.ts";
+import { refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs } from "./app/buying.ts";
+import { onChains } from "./app/chains.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
@@ -17,7 +18,6 @@ import { openStore, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
-import { watchingTreasuries } from "./app/watching.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { receiptAssets, receiptPages } from "./console/receipt/page.ts";
@@ -135,8 +135,7 @@ async function startLocked(
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
-  const anchoring = chainAnchoring(ctx, config, secrets);
-  const watching = watchingTreasuries(ctx, config);
+  const { anchoring, treasuries, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
@@ -144,11 +143,8 @@ async function startLocked(
     monotonicNow: steadyNow,
     self: SELF,
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    ...{ witnesses: witnesses.figures, treasuries: watching.figures },
-    jobs: [
-      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
-      ...[...witnesses.jobs, ...anchoring.jobs, ...watching.jobs],
-    ],
+    ...{ witnesses: witnesses.figures, treasuries },
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

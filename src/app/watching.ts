@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import { HOUR_MS, SECOND_MS } from "../core/time.ts";
 import type { Treasury } from "../core/treasury.ts";
-import type { StopReason, TreasuryWatch } from "../core/treasury-watch.ts";
+import { type StopReason, type TreasuryWatch, watchKey } from "../core/treasury-watch.ts";
 import { caip2Of } from "../core/x402/chains.ts";
 import { depositsJob } from "../jobs/deposits.ts";
 import type { Job } from "../jobs/scheduler.ts";
@@ -10,6 +10,7 @@ import type { Figures } from "../platform/figures.ts";
 import { logError, logInfo, logWarning } from "../platform/log.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import type { Judged } from "../services/chain/credit.ts";
+import { treasuryStates } from "../services/chain/treasury-states.ts";
 import { SPAN_FIRST, type Watching, type WatchTrouble } from "../services/chain/watch.ts";
 import type { Context } from "../services/context.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
@@ -39,7 +40,7 @@ const STOPPED = {
 export type WatchingTreasuries = {
   readonly jobs: readonly Job[];
   /** Of each treasury, what its job knows. */
-  readonly figures: (reading?: Context) => Promise<Figures["treasuries"]>;
+  readonly figures: () => Promise<Figures["treasuries"]>;
 };
 
 /** A job for each treasury, those of live money first. */
@@ -91,22 +92,21 @@ export function watchingTreasuries(
         run: () => onceAcknowledged(job.run)(ctx),
       }),
     ),
-    async figures(reading = ctx) {
-      return reading.store.read(async (reader) =>
-        Promise.all(
-          watched.map(async ({ treasury, job }) => {
-            const { mode, asset, chainId, token, address } = treasury;
-            const watch = await reader.treasuryWatches.get({ chainId, token, address });
-            return {
-              ...{ mode, asset, blocksBehind: job.blocksBehind(), lateMs: job.lateMs() },
-              stopped: watch !== null && watch.stopped !== null,
-              unassigned: watch === null ? 0 : (await reader.chainTransfers.unassignedTally(watch.id)).count,
-              gone: watch === null ? 0 : (await reader.chainTransfers.gone(watch.id)).count,
-            };
-          }),
-        ),
-      );
-    },
+    figures: () =>
+      ctx.store.read(async (reader) => {
+        const states = await treasuryStates(reader);
+        return watched.map(({ treasury, job }) => {
+          const key = watchKey(treasury);
+          const state = states.find(({ watch }) => watchKey(watch) === key);
+          return {
+            ...{ mode: treasury.mode, asset: treasury.asset },
+            ...{ blocksBehind: job.blocksBehind(), lateMs: job.lateMs() },
+            stopped: (state?.watch.stopped ?? null) !== null,
+            unassigned: state?.unassigned.count ?? 0,
+            gone: state?.gone.count ?? 0,
+          };
+        });
+      }),
   };
 }
 

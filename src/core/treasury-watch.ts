@@ -99,3 +99,6 @@ export function goneBackTo(watch: TreasuryWatch, last: BlockId, sums: TransferSu
     ? { ...back, reconciled: last, balance: expectedBalance(back) }
     : back;
 }
+
+/** How many transfers there are, and their sum. */
+export type Tally = { readonly count: number; readonly amount: bigint };

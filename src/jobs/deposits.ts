@@ -1,7 +1,7 @@
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import type { Tally } from "../core/treasury-watch.ts";
 import { stepWatch, type Watched, type Watching, type WatchTrouble } from "../services/chain/watch.ts";
 import type { Context } from "../services/context.ts";
-import type { Tally } from "../store/chain-transfers-reader.ts";
 
 /** How often a chain is asked for new blocks. */
 const STEP_MS = 10 * SECOND_MS;

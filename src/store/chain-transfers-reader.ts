@@ -1,10 +1,7 @@
 import type { ChainTransfer } from "../core/chain-transfer.ts";
 import type { DepositSender, SenderName } from "../core/deposit-sender.ts";
-import type { TransferSums, TreasuryWatch, WatchKey } from "../core/treasury-watch.ts";
+import type { Tally, TransferSums, TreasuryWatch, WatchKey } from "../core/treasury-watch.ts";
 import type { Scope } from "./scope.ts";
-
-/** How many transfers there are, and their sum. */
-export type Tally = { readonly count: number; readonly amount: bigint };
 
 /** The part of the reads that is about treasuries on chains. Blocks are those after the first number and up to the second. */
 export interface ChainTransfersReader {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Mode } from "../../src/core/roles.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
+import { MINUTE_MS } from "../../src/core/time.ts";
 import type { Treasury } from "../../src/core/treasury.ts";
 import { chainOfMode } from "../../src/core/x402/chains.ts";
 import { type DepositsJob, depositsJob } from "../../src/jobs/deposits.ts";
@@ -16,6 +16,8 @@ import { type ModelToken, startModelToken, TOKEN, type Transfer } from "../suppo
 import { createStage, must, type Stage } from "../support/stage.ts";
 
 /** Deposits of a treasury, on a chain in memory whose node answers over HTTP (docs/money, "Deposits on a chain"). */
+
+type Logs = readonly { readonly topics: readonly string[] }[];
 
 const CONFIRMATIONS = 3;
 const TREASURY = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
@@ -212,7 +214,7 @@ describe("a reorganisation", () => {
     await step();
     chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
     await step();
-    const [{ id }] = (await unassigned()) as [{ id: string }];
+    const id = (await unassigned())[0]!.id;
     chain.takeOut(CONFIRMATIONS + 1);
     chain.mine([], CONFIRMATIONS + 1);
     await step();
@@ -253,7 +255,7 @@ describe("a node", () => {
     const ranges: number[] = [];
     chain.intercept = ({ method, params, answer }) => {
       if (method !== "eth_getLogs") return answer();
-      const [{ fromBlock, toBlock }] = params as never as [{ fromBlock: string; toBlock: string }];
+      const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
       const blocks = Number(toBlock) - Number(fromBlock) + 1;
       ranges.push(blocks);
       if (blocks > 5) throw new Error("query returned more than 10000 results");
@@ -297,34 +299,30 @@ describe("a node", () => {
   });
 
   test.each([
-    ["doubles its logs", (logs: any[]) => [...logs, ...logs], [10]],
+    ["doubles its logs", (logs: Logs) => [...logs, ...logs], [10]],
     ["answers nothing", () => null, []],
-    ["answers logs of another token", (logs: any[]) => logs.map((log) => ({ ...log, address: ACME })), []],
-    [
-      "answers logs of other blocks",
-      (logs: any[]) => logs.map((log) => ({ ...log, blockNumber: "0x1" })),
-      [],
-    ],
+    ["answers logs of another token", (logs: Logs) => logs.map((log) => ({ ...log, address: ACME })), []],
+    ["answers logs of other blocks", (logs: Logs) => logs.map((log) => ({ ...log, blockNumber: "0x1" })), []],
     [
       "answers another event",
-      (logs: any[]) =>
+      (logs: Logs) =>
         logs.map((log) => ({ ...log, topics: [`0x${"0".repeat(64)}`, ...log.topics.slice(1)] })),
       [],
     ],
     [
       "answers transfers of others",
-      (logs: any[]) => logs.map((log) => ({ ...log, topics: [log.topics[0], log.topics[1], log.topics[1]] })),
+      (logs: Logs) => logs.map((log) => ({ ...log, topics: [log.topics[0], log.topics[1], log.topics[1]] })),
       [],
     ],
-    ["answers a removed log", (logs: any[]) => logs.map((log) => ({ ...log, removed: true })), []],
+    ["answers a removed log", (logs: Logs) => logs.map((log) => ({ ...log, removed: true })), []],
     [
       "answers two logs of one place",
-      (logs: any[]) => [...logs, ...logs.map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))],
+      (logs: Logs) => [...logs, ...logs.map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))],
       [],
     ],
     [
       "answers a block of another chain",
-      (logs: any[]) => logs.map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` })),
+      (logs: Logs) => logs.map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` })),
       [],
     ],
   ])("that %s", async (_, wrong, credited) => {
@@ -352,7 +350,7 @@ describe("a node", () => {
     chain.intercept = ({ method, answer }) => (method === "eth_chainId" ? "0x1" : answer());
     await step();
     chain.intercept = ({ method, params, answer }) =>
-      method === "eth_getBlockByNumber" && params[0] === ("latest" as never)
+      method === "eth_getBlockByNumber" && params[0] === "latest"
         ? { ...(answer() as object), number: "0x2" }
         : answer();
     await step();

@@ -17,7 +17,7 @@ type Block = { readonly number: number; readonly hash: string; readonly transfer
 /** A question to the node, and what it would answer. */
 export type Asked = {
   readonly method: string;
-  readonly params: readonly never[];
+  readonly params: readonly unknown[];
   readonly answer: () => unknown;
 };
 
@@ -43,80 +43,89 @@ export type ModelToken = {
 const hashOf = (): string => `0x${sha256(randomUUIDv7())}`;
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
 
-export function startModelToken(chainId: number, endowed: Readonly<Record<string, bigint>> = {}): ModelToken {
+/** The chain itself, without its node. */
+function createBlocks(endowed: Readonly<Record<string, bigint>>, arrives: (amount: bigint) => bigint) {
   const newBlock = (number: number, transfers: readonly Transfer[] = []): Block => ({
-    number,
-    hash: hashOf(),
-    transfers,
+    ...{ number, hash: hashOf(), transfers },
   });
   const blocks: Block[] = [newBlock(0)];
-  const last = () => blocks[blocks.length - 1]!;
-
-  function balanceAt(holder: string, number: number): bigint {
-    let balance = endowed[holder.toLowerCase()] ?? 0n;
-    for (const { from, to, amount } of blocks.slice(0, number + 1).flatMap(({ transfers }) => transfers)) {
-      if (from === holder.toLowerCase()) balance -= amount;
-      if (to === holder.toLowerCase()) balance += model.arrives(amount);
-    }
-    return balance;
-  }
-
-  const logsOf = ({ number, hash, transfers }: Block) =>
-    transfers.map((transfer, index) => ({
-      address: TOKEN,
-      topics: [TRANSFER_TOPIC, topicOf(transfer.from), topicOf(transfer.to)],
-      data: `0x${transfer.amount.toString(16).padStart(64, "0")}`,
-      blockNumber: hex(number),
-      blockHash: hash,
-      transactionHash: transfer.hash,
-      transactionIndex: "0x0",
-      logIndex: hex(index),
-      removed: false,
-    }));
-
-  function answerTo(method: string, params: any[]): unknown {
-    switch (method) {
-      case "eth_chainId":
-        return hex(chainId);
-      case "eth_getBlockByNumber": {
-        const block = params[0] === "latest" ? last() : blocks[Number(params[0])];
-        return block
-          ? { number: hex(block.number), hash: block.hash, timestamp: hex(block.number), transactions: [] }
-          : null;
+  return {
+    at: (number: number): Block | undefined => blocks[number],
+    last: (): Block => blocks[blocks.length - 1]!,
+    between: (first: number, last: number) => blocks.slice(first, last + 1),
+    push: (transfers: readonly Transfer[] = []) => void blocks.push(newBlock(blocks.length, transfers)),
+    take: (count: number) => blocks.splice(blocks.length - count).flatMap(({ transfers }) => transfers),
+    balanceAt(holder: string, number: number): bigint {
+      let balance = endowed[holder.toLowerCase()] ?? 0n;
+      for (const { from, to, amount } of blocks.slice(0, number + 1).flatMap(({ transfers }) => transfers)) {
+        if (from === holder.toLowerCase()) balance -= amount;
+        if (to === holder.toLowerCase()) balance += arrives(amount);
       }
-      case "eth_call":
-        return `0x${balanceAt(`0x${params[0].data.slice(-40)}`, Number(params[1]))
-          .toString(16)
-          .padStart(64, "0")}`;
-      case "eth_getLogs": {
-        const [{ topics, fromBlock, toBlock }] = params;
-        return blocks
-          .slice(Number(fromBlock), Number(toBlock) + 1)
-          .flatMap(logsOf)
-          .filter((log) =>
-            topics.every((topic: string | null, at: number) => topic === null || log.topics[at] === topic),
-          );
-      }
-      default:
-        throw new Error(`the method ${method} does not exist`);
-    }
-  }
+      return balance;
+    },
+  };
+}
 
+const word = (amount: bigint): string => `0x${amount.toString(16).padStart(64, "0")}`;
+
+const logsOf = ({ number, hash, transfers }: Block) =>
+  transfers.map((transfer, index) => ({
+    address: TOKEN,
+    topics: [TRANSFER_TOPIC, topicOf(transfer.from), topicOf(transfer.to)],
+    data: word(transfer.amount),
+    blockNumber: hex(number),
+    blockHash: hash,
+    transactionHash: transfer.hash,
+    transactionIndex: "0x0",
+    logIndex: hex(index),
+    removed: false,
+  }));
+
+type Params = readonly { readonly [name: string]: string }[];
+type Topics = readonly (string | null)[];
+
+function answerTo(blocks: ReturnType<typeof createBlocks>, chainId: number, method: string, params: Params) {
+  const [first, second] = params as readonly unknown[];
+  switch (method) {
+    case "eth_chainId":
+      return hex(chainId);
+    case "eth_getBlockByNumber": {
+      const block = first === "latest" ? blocks.last() : blocks.at(Number(first));
+      return block
+        ? { number: hex(block.number), hash: block.hash, timestamp: hex(block.number), transactions: [] }
+        : null;
+    }
+    case "eth_call":
+      return word(blocks.balanceAt(`0x${params[0]!.data!.slice(-40)}`, Number(second)));
+    case "eth_getLogs": {
+      const { topics, fromBlock, toBlock } = first as { topics: Topics; fromBlock: string; toBlock: string };
+      return blocks
+        .between(Number(fromBlock), Number(toBlock))
+        .flatMap(logsOf)
+        .filter((log) => topics.every((topic, at) => topic === null || log.topics[at] === topic));
+    }
+    default:
+      throw new Error(`the method ${method} does not exist`);
+  }
+}
+
+type Question = { readonly id: number; readonly method: string; readonly params?: Params };
+
+export function startModelToken(chainId: number, endowed: Readonly<Record<string, bigint>> = {}): ModelToken {
+  const blocks = createBlocks(endowed, (amount) => model.arrives(amount));
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const { id, method, params }: any = await request.json();
+      const { id, method, params = [] }: Question = await request.json();
       model.asked.push(method);
       try {
-        const result = await model.intercept({ method, params, answer: () => answerTo(method, params) });
+        const answer = () => answerTo(blocks, chainId, method, params);
+        const result = await model.intercept({ method, params, answer });
         return result instanceof Response ? result : Response.json({ jsonrpc: "2.0", id, result });
       } catch (error) {
-        return Response.json({
-          jsonrpc: "2.0",
-          id,
-          error: { code: -32_005, message: (error as Error).message },
-        });
+        const { message } = error as Error;
+        return Response.json({ jsonrpc: "2.0", id, error: { code: -32_005, message } });
       }
     },
   });
@@ -128,22 +137,16 @@ export function startModelToken(chainId: number, endowed: Readonly<Record<string
     transaction(...transfers) {
       const hash = hashOf();
       return transfers.map(({ from, to, amount }) => ({
-        hash,
-        from: from.toLowerCase(),
-        to: to.toLowerCase(),
-        amount,
+        ...{ hash, from: from.toLowerCase(), to: to.toLowerCase(), amount },
       }));
     },
     mine(transfers = [], empty = 0) {
-      blocks.push(newBlock(blocks.length, transfers.flat()));
-      for (let made = 0; made < empty; made++) blocks.push(newBlock(blocks.length));
+      blocks.push(transfers.flat());
+      for (let made = 0; made < empty; made++) blocks.push();
     },
-    takeOut(count) {
-      const taken = blocks.splice(blocks.length - count).flatMap(({ transfers }) => transfers);
-      return [...Map.groupBy(taken, ({ hash }) => hash).values()];
-    },
-    newest: () => last().number,
-    balanceOf: (holder) => balanceAt(holder, last().number),
+    takeOut: (count) => [...Map.groupBy(blocks.take(count), ({ hash }) => hash).values()],
+    newest: () => blocks.last().number,
+    balanceOf: (holder) => blocks.balanceAt(holder, blocks.last().number),
     stop: () => server.stop(true),
   };
   return model;

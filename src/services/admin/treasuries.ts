@@ -1,10 +1,15 @@
 import type { Refusal } from "../../core/errors.ts";
 import type { Treasury } from "../../core/treasury.ts";
+import { watchKey } from "../../core/treasury-watch.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
+import { type TreasuryState, treasuryStates } from "../chain/treasury-states.ts";
 import type { Context } from "../context.ts";
 import { type Authority, refuseAuthority } from "./authority.ts";
 
-const treasuryResource = ({ mode, asset, chainId, token, address, limits }: Treasury) => ({
+const treasuryResource = (
+  { mode, asset, chainId, token, address, limits }: Treasury,
+  state: TreasuryState | null,
+) => ({
   object: "treasury" as const,
   mode,
   asset,
@@ -15,11 +20,19 @@ const treasuryResource = ({ mode, asset, chainId, token, address, limits }: Trea
   address,
   payout_max: limits.payoutMax.toString(),
   day_max: limits.dayMax.toString(),
+  /** The last block at which its transfers added up to its balance, and that balance; null before the first. */
+  block: state?.watch.reconciled.number ?? null,
+  balance: state?.watch.balance.toString() ?? null,
+  /** Why nothing is credited at the moment; null where all is as it should be. */
+  stopped: state?.watch.stopped ?? null,
+  /** Transfers that wait for a person, and deposits that are in no block any more. */
+  unassigned: state?.unassigned.count ?? 0,
+  gone: state?.gone.count ?? 0,
 });
 
 /** The tokens and wallets by which money comes in and goes out on chains, as this process is configured. */
 export async function listTreasuries(
-  { treasuries }: Context,
+  { treasuries, store }: Context,
   authority: Authority,
 ): Promise<
   | {
@@ -30,5 +43,13 @@ export async function listTreasuries(
   | Refusal
 > {
   const refused = refuseAuthority(authority, "admin");
-  return refused ?? { object: "list", data: treasuries.map(treasuryResource), has_more: false };
+  if (refused) return refused;
+  const states = await store.read(treasuryStates);
+  const stateOf = (treasury: Treasury) =>
+    states.find(({ watch }) => watchKey(watch) === watchKey(treasury)) ?? null;
+  return {
+    object: "list",
+    data: treasuries.map((treasury) => treasuryResource(treasury, stateOf(treasury))),
+    has_more: false,
+  };
 }

@@ -1,5 +1,4 @@
-import type { TreasuryWatch } from "../../core/treasury-watch.ts";
-import type { Tally } from "../../store/chain-transfers-reader.ts";
+import type { Tally, TreasuryWatch } from "../../core/treasury-watch.ts";
 import type { Reader } from "../../store/reader.ts";
 
 /** A treasury as it was last compared with its chain. */

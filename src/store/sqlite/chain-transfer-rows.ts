@@ -2,7 +2,8 @@ import { and, eq, sql } from "drizzle-orm";
 import type { TreasuryWatch } from "../../core/treasury-watch.ts";
 import { lazily } from "./lazily.ts";
 import type { Tables } from "./open.ts";
-import { digestOf, fieldsOf, given, placeholdersOf, type RowOf } from "./rows.ts";
+import type { PreparedWrite } from "./prepared-write.ts";
+import { excludedOf, fieldsOf, placeholdersOf, type RowOf } from "./rows.ts";
 import { chainTransfers, depositSenders, treasuryWatches } from "./tables/chain-transfers.ts";
 
 /** How the rows of treasuries, their transfers and the senders of deposits are written and found. */
@@ -10,7 +11,7 @@ import { chainTransfers, depositSenders, treasuryWatches } from "./tables/chain-
 const { placeholder } = sql;
 
 /** A watch as its row has it: each block in two columns. */
-export const watchRowOf = ({ first, last, reconciled, ...watch }: TreasuryWatch) => ({
+const watchRowOf = ({ first, last, reconciled, ...watch }: TreasuryWatch) => ({
   ...watch,
   ...{ firstBlock: first.number, firstHash: first.hash },
   ...{ lastBlock: last.number, lastHash: last.hash },
@@ -32,30 +33,46 @@ export const watchOf = ({
   reconciled: { number: reconciledBlock, hash: reconciledHash },
 });
 
-/** An insert that may become an update would be held against the guards of new rows. */
-export const chainTransferMoves = (tables: Tables) => ({
-  insertTreasuryWatch: () => tables.insert(treasuryWatches).values(placeholdersOf(treasuryWatches)),
-  moveTreasuryWatch: () =>
-    tables
-      .update(treasuryWatches)
-      .set({
-        ...given("firstHash", "opening", "lastBlock", "lastHash", "received", "sent"),
-        ...given("reconciledBlock", "reconciledHash", "balance", "stopped"),
-        ...digestOf(treasuryWatches),
-      })
-      .where(eq(treasuryWatches.id, placeholder("id"))),
-  insertChainTransfer: () => tables.insert(chainTransfers).values(placeholdersOf(chainTransfers)),
-  moveChainTransfer: () =>
-    tables
-      .update(chainTransfers)
-      .set({ ...given("status", "block", "blockHash", "depositId"), ...digestOf(chainTransfers) })
-      .where(eq(chainTransfers.id, placeholder("id"))),
-});
+/** Writes watches by the statement for their rows. */
+export const watchWrite =
+  (write: PreparedWrite): PreparedWrite =>
+  (watch) =>
+    write(watchRowOf(watch as TreasuryWatch));
 
-/** A sender is registered and removed, and never changed. */
-export const depositSenderRows = (tables: Tables) => ({
-  depositSender: () => tables.insert(depositSenders).values(placeholdersOf(depositSenders)),
-});
+export function chainTransferRows(tables: Tables) {
+  const { watchId, hash, ordinal } = chainTransfers;
+  return {
+    treasuryWatch: () =>
+      tables
+        .insert(treasuryWatches)
+        .values(placeholdersOf(treasuryWatches))
+        .onConflictDoUpdate({
+          target: treasuryWatches.id,
+          set: {
+            ...excludedOf(
+              treasuryWatches,
+              "firstHash",
+              "opening",
+              "lastBlock",
+              "lastHash",
+              "received",
+              "sent",
+            ),
+            ...excludedOf(treasuryWatches, "reconciledBlock", "reconciledHash", "balance", "stopped"),
+          },
+        }),
+    chainTransfer: () =>
+      tables
+        .insert(chainTransfers)
+        .values(placeholdersOf(chainTransfers))
+        .onConflictDoUpdate({
+          target: [watchId, hash, ordinal],
+          set: excludedOf(chainTransfers, "status", "block", "blockHash", "depositId"),
+        }),
+    // A sender is registered and removed, and never changed.
+    depositSender: () => tables.insert(depositSenders).values(placeholdersOf(depositSenders)),
+  };
+}
 
 export const chainTransferDeletions = (tables: Tables) => ({
   depositSender: () =>

@@ -1,5 +1,4 @@
 import { and, eq, sql } from "drizzle-orm";
-import { chainTransferDeletions, chainTransferMoves } from "./chain-transfer-rows.ts";
 import { messagingDeletions } from "./messaging-rows.ts";
 import type { Tables } from "./open.ts";
 import { payoutMovesOf } from "./payout-rows.ts";
@@ -242,7 +241,6 @@ export function movesOf(tables: Tables) {
   const { scope, agent, state } = warrantCounts;
   return {
     ...payoutMovesOf(tables),
-    ...chainTransferMoves(tables),
     insertWarrant: () => tables.insert(warrants).values(appendedOf(warrants)),
     moveWarrant: () =>
       tables
@@ -338,7 +336,6 @@ export function deletionsOf(tables: Tables) {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
     ...messagingDeletions(tables),
-    ...chainTransferDeletions(tables),
     plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
     pushSubscription: () =>
       tables.delete(pushSubscriptions).where(eq(pushSubscriptions.id, placeholder("id"))),

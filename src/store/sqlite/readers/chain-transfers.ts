@@ -1,6 +1,6 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, asc, desc, eq, gt, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import type { Tally } from "../../chain-transfers-reader.ts";
+import type { Tally } from "../../../core/treasury-watch.ts";
 import { watchOf } from "../chain-transfer-rows.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
@@ -85,7 +85,7 @@ function transfersIn(tables: Tables): Omit<Reads["chainTransfers"], keyof Return
 }
 
 /** SQLite takes the partial index only where a query repeats its condition. */
-const TO_ASSIGN = sql`${chainTransfers.status} IN ('found', 'unassigned')`;
+const TO_ASSIGN = sql`${chainTransfers.depositId} IS NULL AND ${chainTransfers.status} <> 'sent'`;
 
 function figuresIn(raw: Database) {
   const first = <Row>(text: string) =>
@@ -114,10 +114,10 @@ function figuresIn(raw: Database) {
     sums: (watchId: string, after: number, until: number) => sums(watchId, after, until),
     countUntil: (watchId: string, until: number) => Number(count(watchId, until).count),
     uncredited: tally(
-      `status IN ('found', 'unassigned') AND block <= (SELECT reconciled_block FROM treasury_watches WHERE id = watch)`,
+      `deposit IS NULL AND status <> 'sent' AND block <= (SELECT reconciled_block FROM treasury_watches WHERE id = watch)`,
     ),
     unassignedTally: tally(
-      "status = 'unassigned' AND status IN ('found', 'unassigned') AND block IS NOT NULL",
+      "status = 'unassigned' AND deposit IS NULL AND status <> 'sent' AND block IS NOT NULL",
     ),
     gone: tally("block IS NULL AND status = 'credited'"),
   };

@@ -77,8 +77,7 @@ export const chainTransfers = sqliteTable(
     index("chain_transfers_by_block").on(t.watchId, t.block),
     index("chain_transfers_to_assign")
       .on(t.watchId, t.status)
-      .where(sql`${t.status} IN ('found', 'unassigned')`),
-    index("chain_transfers_gone").on(t.watchId).where(sql`${t.block} IS NULL AND ${t.status} = 'credited'`),
+      .where(sql`${t.depositId} IS NULL AND ${t.status} <> 'sent'`),
     uniqueIndex("chain_transfers_of_deposit").on(t.depositId).where(sql`${t.depositId} IS NOT NULL`),
     check("chain_transfers_amount", sql`${t.amount} > 0 AND ${isInteger(t.amount)}`),
     check("chain_transfers_ordinal", sql`${t.ordinal} >= 0`),
