@@ -1,4 +1,8 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Mode } from "../../src/core/roles.ts";
 import { MINUTE_MS } from "../../src/core/time.ts";
 import type { Treasury } from "../../src/core/treasury.ts";
@@ -7,10 +11,11 @@ import { type DepositsJob, depositsJob } from "../../src/jobs/deposits.ts";
 import { createChainAsker } from "../../src/platform/ask-chain.ts";
 import { createTreasuryChain } from "../../src/platform/treasury-chain.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
-import { listDeposits } from "../../src/services/admin/balances.ts";
+import { fundBalance, listDeposits } from "../../src/services/admin/balances.ts";
 import { assignTransfer, listUnassigned } from "../../src/services/admin/chain-deposits.ts";
 import { addDepositSender, removeDepositSender } from "../../src/services/admin/deposit-senders.ts";
 import { SPAN_FIRST, type Watching } from "../../src/services/chain/watch.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { type ModelToken, startModelToken, TOKEN, type Transfer } from "../support/model-token.ts";
 import { createStage, must, type Stage } from "../support/stage.ts";
@@ -399,4 +404,213 @@ test("a token that stood for another asset credits nothing until it does again",
   job = newJob();
   await step();
   expect([await deposits(), watch().stopped]).toEqual([[10], null]);
+});
+
+describe("a transfer that cannot be credited waits for a person", () => {
+  const begin = async (): Promise<void> => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+  };
+
+  test("where its reference is another deposit's; with its amount, that deposit is it", async () => {
+    await begin();
+    const [same, other] = [chain.transaction(pays(10n)), chain.transaction(pays(20n))];
+    for (const [{ hash }, amount] of [
+      [same[0]!, "10"],
+      [other[0]!, "21"],
+    ] as const)
+      must(
+        await fundBalance(ctx, MACHINE, { ...scope(), amount, reference: `eip155:${CHAIN_ID}:${hash}/0` }),
+      );
+    chain.mine([same, other], CONFIRMATIONS);
+    await step();
+    expect(await deposits()).toEqual([10, 21]);
+    expect(reported).toEqual([
+      "credited",
+      expect.stringContaining("unassigned: reference: the deposit dep_"),
+    ]);
+    const id = (await unassigned())[0]!.id;
+    const named = { transfer_id: id, organisation_id: stage.organisationId };
+    expect(await assignTransfer(ctx, named)).toMatchObject({ refused: "deposit_reference_used" });
+    // Another organisation has no deposit of that name.
+    const stranger = await createStage(ctx, { funds: "0" });
+    must(await assignTransfer(ctx, { ...named, organisation_id: stranger.organisationId }));
+  });
+
+  test("where the balance is full", async () => {
+    await begin();
+    must(await fundBalance(ctx, MACHINE, { ...scope(), amount: "9223372036854775800", reference: "full" }));
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    await step();
+    const id = (await unassigned())[0]!.id;
+    expect(
+      await assignTransfer(ctx, { transfer_id: id, organisation_id: stage.organisationId }),
+    ).toMatchObject({
+      refused: "validation_failed",
+      message: expect.stringContaining("7 more fits"),
+    });
+  });
+
+  test("and what is there no more, left the treasury or is not confirmed cannot be assigned", async () => {
+    await begin();
+    const leaves = { from: TREASURY, to: ACME, amount: 4n };
+    chain.mine([chain.transaction(leaves)], CONFIRMATIONS);
+    await step();
+    const [sent] = ctx.reader.chainTransfers.inBlocks(watch().id, 0, 99, 9);
+    const to = { organisation_id: stage.organisationId };
+    expect(await assignTransfer(ctx, { ...to, transfer_id: sent!.id })).toMatchObject({
+      refused: "illegal_transition",
+    });
+    expect(await assignTransfer(ctx, { ...to, transfer_id: "trf_none" })).toMatchObject({
+      refused: "transfer_not_found",
+    });
+    chain.arrives = (amount) => amount - 1n;
+    chain.mine([chain.transaction(pays(10n, STRANGER))], CONFIRMATIONS);
+    await step();
+    const [early] = ctx.reader.chainTransfers.inBlocks(watch().id, watch().last.number, 99, 9);
+    expect(early).toMatchObject({ status: "found", amount: 10n });
+    expect(await assignTransfer(ctx, { ...to, transfer_id: early!.id })).toMatchObject({
+      refused: "illegal_transition",
+    });
+    expect(await deposits()).toEqual([]);
+  });
+});
+
+describe("a restart", () => {
+  /** Ends the server after so many commits, and starts another one; answers whether it came so far. */
+  async function endsAfter(commits: number): Promise<boolean> {
+    let left = commits;
+    const { execute } = ctx.store;
+    const ending: TestContext = {
+      ...ctx,
+      store: {
+        ...ctx.store,
+        execute: (async (command: never) => {
+          const answer = await execute(command);
+          left -= 1;
+          if (left === 0) throw new Error("the server ends");
+          return answer;
+        }) as never,
+      },
+    };
+    const watching = watchingOf();
+    const ended = await depositsJob(ending, {
+      ...{ watching: () => watching, monotonicNow: () => time, random: () => 0 },
+      ...{ onTrouble: () => {}, onGone: () => {} },
+    })
+      .run()
+      .then(
+        () => false,
+        () => true,
+      );
+    job = newJob();
+    await step();
+    return ended;
+  }
+
+  test("after any commit credits each deposit once", async () => {
+    await registered();
+    let [commits, total, ended] = [0, 0n, false];
+    let last: readonly Transfer[][] = [];
+    chain.mine([], CONFIRMATIONS);
+    expect(await endsAfter(1)).toBe(true);
+    do {
+      commits += 1;
+      ended = false;
+      // From the first run on; and then of new blocks, of a deep reorganisation, and of one that brings something back.
+      for (const round of ["new", "gone", "back"]) {
+        if (round === "new") {
+          last = [[...chain.transaction(pays(1n), pays(2n))], [...chain.transaction(pays(4n, STRANGER))]];
+          chain.mine(last, CONFIRMATIONS);
+        } else if (round === "gone") {
+          chain.takeOut(CONFIRMATIONS + 1);
+          chain.mine([], CONFIRMATIONS + 1);
+        } else chain.mine(last, CONFIRMATIONS);
+        if (await endsAfter(commits)) ended = true;
+      }
+      const credited = ctx.reader.deposits.list(
+        { organisationId: stage.organisationId, mode: "sandbox" },
+        null,
+        1_000,
+      );
+      const references = credited.map(({ reference }) => reference);
+      expect(new Set(references).size).toBe(references.length);
+      total = credited.reduce((sum, { amount }) => sum + amount, 0n);
+      expect(watch().balance).toBe(chain.balanceOf(TREASURY));
+    } while (ended && commits < 40);
+    expect(commits).toBeGreaterThan(3);
+    expect(total).toBe(3n * BigInt(commits));
+    expect((await unassigned()).length).toBe(commits);
+  });
+});
+
+test("two treasuries, and the same address in both modes, are watched apart; one that hangs holds up no other", async () => {
+  const real = startModelToken(8_453, { [ACME]: 100n });
+  const live = newJob(watchingOf(treasuryIn("live", 8_453), real));
+  await registered();
+  must(await addDepositSender(ctx, { ...scope(), mode: "live", address: ACME }));
+  for (const one of [chain, real]) one.mine([], CONFIRMATIONS);
+  await Promise.all([step(), live.run()]);
+  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+  real.mine([real.transaction(pays(7n))], CONFIRMATIONS);
+  real.intercept = () => new Promise(() => {});
+  time += MINUTE_MS;
+  const hanging = live.run();
+  await step(0);
+  expect(await deposits()).toEqual([10]);
+  await hanging;
+  real.intercept = ({ answer }) => answer();
+  time += MINUTE_MS;
+  await live.run();
+  const paid = must(await listDeposits(ctx, MACHINE, { ...scope(), mode: "live" })).data;
+  expect(paid.map(({ amount, mode }) => [amount, mode])).toEqual([["7", "live"]]);
+  expect(
+    ctx.reader.treasuryWatches
+      .list()
+      .map(({ mode, balance }) => [mode, balance])
+      .toSorted(),
+  ).toEqual([
+    ["live", 7n],
+    ["sandbox", 510n],
+  ]);
+  await real.stop();
+});
+
+test("a restored ledger finds what was credited since its backup, and credits it once", async () => {
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+  await step();
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-restored-"));
+  new Database(ledgerFile(ctx.folder)).run("VACUUM INTO ?", [ledgerFile(folder)]);
+  chain.mine([chain.transaction(pays(20n))], CONFIRMATIONS);
+  await step();
+  const references = must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference);
+  await ctx.close();
+  ctx = createTestContext({}, folder);
+  expect(await deposits()).toEqual([10]);
+  job = newJob();
+  await step();
+  await step();
+  expect(await deposits()).toEqual([10, 20]);
+  expect(must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference)).toEqual(
+    references,
+  );
+});
+
+test("a chain of which no known block is left credits nothing, and says so", async () => {
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  chain.mine([chain.transaction(pays(10n))], 12_000);
+  for (let run = 0; run < 3; run++) await step();
+  expect(await deposits()).toEqual([10]);
+  chain.takeOut(12_003);
+  chain.mine([], 12_100);
+  await step();
+  await step();
+  expect(reported).toEqual(["credited", "stopped chain_replaced"]);
+  expect(watch()).toMatchObject({ stopped: "chain_replaced", balance: 510n });
 });

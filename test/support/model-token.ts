@@ -117,7 +117,7 @@ export function startModelToken(chainId: number, endowed: Readonly<Record<string
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const { id, method, params = [] }: Question = await request.json();
+      const { id, method, params = [] } = (await request.json()) as Question;
       model.asked.push(method);
       try {
         const answer = () => answerTo(blocks, chainId, method, params);
