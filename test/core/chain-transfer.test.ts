@@ -300,6 +300,28 @@ test("what another transfer of the same transaction moves is not taken for it", 
   ]);
 });
 
+test("a transfer that is said to be in a later block than before counts once", () => {
+  const row: ChainTransfer = {
+    ...{
+      id: "trf",
+      watchId: "twa",
+      hash: found.hash,
+      ordinal: 0,
+      status: "found",
+      counterparty: OTHER,
+      amount: 5n,
+    },
+    ...{ block: 3, blockHash: hashOf("b3"), depositId: null, createdAt: 0 },
+  };
+  const other: ChainTransfer = { ...row, id: "other", ordinal: 1, amount: 6n };
+  const changed = mergeTransfers([row, other], [found], { after: 4, until: 9 }, () => row);
+  // What the blocks before say of the other one stays so: they were not looked at.
+  expect(changed).toEqual([{ before: row, after: { ...row, block: 5, blockHash: hashOf("b5") } }]);
+  const watch = { ...new Model().watch, last: { number: 4, hash: hashOf("b4") }, received: 11n };
+  const scanned = scannedTo(watch, { number: 9, hash: hashOf("b9") }, [found], changed);
+  expect(scanned).toMatchObject({ received: 11n, last: { number: 9 } });
+});
+
 test("sums beyond what the ledger can hold are refused", () => {
   const { watch } = new Model();
   const block = { number: 1, hash: hashOf("1") };

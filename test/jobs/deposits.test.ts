@@ -13,7 +13,11 @@ import { createTreasuryChain } from "../../src/platform/treasury-chain.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance, listDeposits } from "../../src/services/admin/balances.ts";
 import { assignTransfer, listUnassigned } from "../../src/services/admin/chain-deposits.ts";
-import { addDepositSender, removeDepositSender } from "../../src/services/admin/deposit-senders.ts";
+import {
+  addDepositSender,
+  listDepositSenders,
+  removeDepositSender,
+} from "../../src/services/admin/deposit-senders.ts";
 import { SPAN_FIRST, type Watching } from "../../src/services/chain/watch.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
@@ -169,6 +173,49 @@ describe("a deposit", () => {
   });
 });
 
+describe("a sender", () => {
+  test("belongs to one organisation of a mode, and is registered once", async () => {
+    const other = await createStage(ctx, { funds: "0" });
+    const first = await addDepositSender(ctx, { ...scope(), address: ACME, note: "first" }).then(must);
+    expect(await addDepositSender(ctx, { ...scope(), address: ACME, note: "again" })).toEqual(first);
+    const elsewhere = { ...scope(), organisation_id: other.organisationId, address: ACME };
+    expect(await addDepositSender(ctx, elsewhere)).toMatchObject({
+      refused: "validation_failed",
+      message: expect.stringContaining(`address: belongs to ${stage.organisationId} already`),
+    });
+    expect(await removeDepositSender(ctx, elsewhere)).toMatchObject({ refused: "deposit_sender_not_found" });
+    must(await addDepositSender(ctx, { ...elsewhere, mode: "live" }));
+    expect(must(await listDepositSenders(ctx, scope())).data).toEqual([first]);
+    must(await removeDepositSender(ctx, { ...scope(), address: ACME }));
+    expect(await removeDepositSender(ctx, { ...scope(), address: ACME })).toMatchObject({
+      refused: "deposit_sender_not_found",
+    });
+    must(await addDepositSender(ctx, elsewhere));
+  });
+
+  test.each([
+    ["nobody's", `0x${"0".repeat(40)}`, "nobody has the zero address"],
+    ["the treasury's own", TREASURY, "this one is the treasury's own"],
+    ["mistyped", TREASURY.replace("A6", "a6"), "with its checksum or in one case"],
+    ["no address", "acme.eth", "must be 0x and 40 hex digits"],
+  ])("that is %s is refused", async (_, address, why) => {
+    const withTreasury = { ...ctx, treasuries: [treasuryIn()] };
+    expect(await addDepositSender(withTreasury, { ...scope(), address })).toMatchObject({
+      refused: "validation_failed",
+      message: expect.stringContaining(why),
+    });
+  });
+
+  test("is listed page by page", async () => {
+    const addresses = ["1", "2", "3"].map((digit) => `0x${digit.repeat(40)}`);
+    for (const address of addresses.toReversed()) must(await addDepositSender(ctx, { ...scope(), address }));
+    const first = must(await listDepositSenders(ctx, { ...scope(), limit: 2 }));
+    const rest = must(await listDepositSenders(ctx, { ...scope(), starting_after: first.next_cursor! }));
+    expect([...first.data, ...rest.data].map(({ address }) => address)).toEqual(addresses);
+    expect([first.has_more, rest.has_more]).toEqual([true, false]);
+  });
+});
+
 describe("a reorganisation", () => {
   test.each([1, 3])(
     "of %d blocks changes nothing, since it is not confirmed, or brings it into another block",
@@ -212,6 +259,44 @@ describe("a reorganisation", () => {
     );
     expect(states).toEqual([12, null]);
     expect(reported).toHaveLength(3);
+  });
+
+  test("is looked at from the newest transfer on that is still there", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    for (const amount of [1n, 2n, 3n, 4n]) chain.mine([chain.transaction(pays(amount))]);
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    const from: number[] = [];
+    chain.intercept = ({ method, params, answer }) => {
+      if (method === "eth_getLogs") from.push(Number((params[0] as { fromBlock: string }).fromBlock));
+      return answer();
+    };
+    // Blocks 5 to 8 have the transfers; the last one and those after it are taken out.
+    chain.takeOut(CONFIRMATIONS + 2);
+    chain.mine([], CONFIRMATIONS + 3);
+    await step();
+    expect(from).toEqual([8, 8]);
+    expect(watch()).toMatchObject({ received: 6n, balance: 506n });
+  });
+
+  test("while the balance is asked for is no disagreement", async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    chain.intercept = ({ method, answer }) => {
+      if (method !== "eth_call") return answer();
+      chain.intercept = (asked) => asked.answer();
+      chain.takeOut(CONFIRMATIONS + 1);
+      chain.mine([chain.transaction(pays(11n))], CONFIRMATIONS);
+      return answer();
+    };
+    await step();
+    await step();
+    expect(reported).toEqual(["away no_answer", "credited", "goes on"]);
+    expect(await deposits()).toEqual([11]);
   });
 
   test("takes what was not credited out of what waits", async () => {
@@ -404,6 +489,12 @@ test("a token that stood for another asset credits nothing until it does again",
   job = newJob();
   await step();
   expect([await deposits(), watch().stopped]).toEqual([[10], null]);
+  // It goes on though there is no new block.
+  job = newJob(watchingOf({ ...treasuryIn(), asset: "EURC" }));
+  await step();
+  job = newJob();
+  await step();
+  expect(watch().stopped).toBeNull();
 });
 
 describe("a transfer that cannot be credited waits for a person", () => {
@@ -475,6 +566,47 @@ describe("a transfer that cannot be credited waits for a person", () => {
     });
     expect(await deposits()).toEqual([]);
   });
+});
+
+test("a sender that is removed, or a transfer that is assigned, while it is credited is looked at again", async () => {
+  const { execute } = ctx.store;
+  const other = await createStage(ctx, { funds: "0" });
+  let meanwhile: (() => Promise<unknown>) | null = null;
+  const racing: TestContext = {
+    ...ctx,
+    store: {
+      ...ctx.store,
+      execute: (async (command: { scope: unknown }) => {
+        if (command.scope !== null && meanwhile) await meanwhile();
+        return execute(command as never);
+      }) as never,
+    },
+  };
+  const watching = watchingOf();
+  job = depositsJob(racing, {
+    ...{ watching: () => watching, monotonicNow: () => time, random: () => 0 },
+    ...{ onTrouble: () => {}, onGone: () => {} },
+  });
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  await step();
+  meanwhile = () => removeDepositSender(ctx, { ...scope(), address: ACME });
+  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+  await step();
+  meanwhile = null;
+  await step();
+  expect([await deposits(), (await unassigned()).map(({ amount }) => amount)]).toEqual([[], ["10"]]);
+  await registered();
+  meanwhile = async () => {
+    meanwhile = null;
+    const [found] = ctx.reader.chainTransfers.found(watch().id, watch().last.number, 9);
+    must(await assignTransfer(ctx, { transfer_id: found!.id, organisation_id: other.organisationId }));
+  };
+  chain.mine([chain.transaction(pays(20n))], CONFIRMATIONS);
+  await step();
+  await step();
+  expect(await deposits()).toEqual([]);
+  expect((await unassigned()).length).toBe(1);
 });
 
 describe("a restart", () => {

@@ -255,7 +255,8 @@ async function stop<Stopped extends WatchTrouble & { readonly outcome: "stopped"
   watch: TreasuryWatch,
   stopped: Stopped,
 ): Promise<Stopped> {
-  const { reconciled } = watch;
+  const { reconciled, last } = watch;
+  if (watch.stopped === stopped.why && last.hash === reconciled.hash) return stopped;
   const sums = await ctx.store.read(({ chainTransfers }) =>
     chainTransfers.sums(watch.id, -1, reconciled.number),
   );
