@@ -62,10 +62,10 @@ const treasuryIn = (mode: Mode = "sandbox", chainId = CHAIN_ID): Treasury =>
     limits: { payoutMax: 0n, dayMax: 0n },
   }) as Treasury;
 
-const watchingOf = (treasury = treasuryIn(), at = chain): Watching => ({
+const watchingOf = (treasury = treasuryIn(), at = chain, timeoutMs = 5_000): Watching => ({
   treasury,
   chain: createTreasuryChain(
-    createChainAsker(new Map([[treasury.chainId, at.url]]), { retries: 0, timeoutMs: 300 }),
+    createChainAsker(new Map([[treasury.chainId, at.url]]), { retries: 0, timeoutMs }),
     treasury,
     CONFIRMATIONS,
   ),
@@ -432,11 +432,11 @@ describe("a node", () => {
   test("that is late, of another chain, behind or away credits nothing, and is asked again", async () => {
     await begin();
     chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
-    chain.intercept = async ({ answer }) => {
-      await Bun.sleep(400); // longer than a question may take
-      return answer();
-    };
+    const patient = job;
+    job = newJob(watchingOf(treasuryIn(), chain, 100));
+    chain.intercept = () => new Promise(() => {});
     await step();
+    job = patient;
     chain.intercept = ({ method, answer }) => (method === "eth_chainId" ? "0x1" : answer());
     await step();
     chain.intercept = ({ method, params, answer }) =>
@@ -679,7 +679,7 @@ describe("a restart", () => {
 
 test("two treasuries, and the same address in both modes, are watched apart; one that hangs holds up no other", async () => {
   const real = startModelToken(8_453, { [ACME]: 100n });
-  const live = newJob(watchingOf(treasuryIn("live", 8_453), real));
+  const live = newJob(watchingOf(treasuryIn("live", 8_453), real, 1_000));
   await registered();
   must(await addDepositSender(ctx, { ...scope(), mode: "live", address: ACME }));
   for (const one of [chain, real]) one.mine([], CONFIRMATIONS);

@@ -1,9 +1,23 @@
 /** @jsxImportSource hono/jsx */
 import type { PayIn } from "../../services/console/pay-in.ts";
-import { Card, Notice, Table } from "../parts/blocks.tsx";
-import { Badge, Text } from "../parts/figures.tsx";
+import { Card, Facts, Notice } from "../parts/blocks.tsx";
+import { Badge, Id, Text } from "../parts/figures.tsx";
 
 /** Where an organisation pays in on a chain, and which deposits a chain brought. */
+
+const factsOf = ({ asset, chain, address, token, block, isStopped }: PayIn["treasuries"][number]) =>
+  [
+    [
+      "Send to",
+      <>
+        <Id of={address} /> {isStopped ? <Badge of="not credited at the moment" look="fail" /> : null}
+      </>,
+    ],
+    ["Asset", <Text of={asset} />],
+    ["Token", <Id of={token} />],
+    ["Chain", chain],
+    ["Credited", block === null ? "not looked at yet" : `up to block ${block}`],
+  ] as const;
 
 export const PayInCard = ({ of: { treasuries, senders } }: { of: PayIn }) =>
   treasuries.length === 0 ? null : (
@@ -13,28 +27,9 @@ export const PayInCard = ({ of: { treasuries, senders } }: { of: PayIn }) =>
         waits until the operator has said whose it is.{" "}
         <a href="/docs/money#deposits-on-a-chain">How deposits are found</a>
       </p>
-      <Table
-        label="Where to pay in"
-        columns={["Asset", "Chain", "Send to", "Token"]}
-        wide={["Token"]}
-        rows={treasuries.map(({ asset, chain, address, token, block, isStopped }) => [
-          <>
-            <Text of={asset} />
-            {isStopped ? (
-              <>
-                {" "}
-                <Badge of="not credited at the moment" look="fail" />
-              </>
-            ) : null}
-          </>,
-          <>
-            {chain}
-            {block === null ? null : <span class="quiet"> up to block {block}</span>}
-          </>,
-          <code class="id">{address}</code>,
-          <code class="id">{token}</code>,
-        ])}
-      />
+      {treasuries.map((treasury) => (
+        <Facts of={factsOf(treasury)} />
+      ))}
       {senders.length === 0 ? (
         <Notice kind="note">
           No address is registered as yours. Tell the operator which one you pay from before you send
@@ -45,7 +40,7 @@ export const PayInCard = ({ of: { treasuries, senders } }: { of: PayIn }) =>
           Your registered addresses:{" "}
           {senders.map(({ address, note }) => (
             <>
-              <code class="id">{address}</code>
+              <Id of={address} />
               {note === null ? null : (
                 <>
                   {" ("}
