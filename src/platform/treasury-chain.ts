@@ -1,4 +1,4 @@
-import { BaseError, type Client, HttpRequestError, RpcRequestError } from "viem";
+import { BaseError, type Client, erc20Abi, HttpRequestError, RpcRequestError } from "viem";
 import { getBlock, getChainId, readContract } from "viem/actions";
 import {
   type LogsQuestion,
@@ -31,16 +31,6 @@ export type TreasuryChain = {
 export type NoLogs = { readonly refused: string } | { readonly wrong: "logs" };
 
 type Hex = `0x${string}`;
-
-const ABI = [
-  {
-    type: "function",
-    name: "balanceOf",
-    stateMutability: "view",
-    inputs: [{ name: "account", type: "address" }],
-    outputs: [{ name: "", type: "uint256" }],
-  },
-] as const;
 
 const MESSAGE_CHARACTERS_MAX = 200;
 
@@ -100,7 +90,7 @@ export function createTreasuryChain(
       ask(async (client) => {
         const balance = await readContract(client, {
           address: token as Hex,
-          abi: ABI,
+          abi: erc20Abi,
           functionName: "balanceOf",
           args: [address as Hex],
           blockNumber: BigInt(block.number),
