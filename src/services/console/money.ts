@@ -4,19 +4,28 @@ import type { Balance } from "../../core/postings.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { countedIn } from "../admin/balances.ts";
 import type { Context } from "../context.ts";
+import { type PayIn, readPayIn } from "./pay-in.ts";
 
 /** What an organisation has of each asset, in both modes, and a page of what came in. */
 
 type AssetBalance = { readonly asset: string; readonly balance: Balance };
 
+type ShownDeposit = Deposit & {
+  /** What it counts for, as it was corrected. */
+  readonly counted: bigint;
+  /** Of the transfer that brought it: null where it is in no block any more, undefined where no chain brought it. */
+  readonly block: number | null | undefined;
+};
+
 export type MoneyPage = {
   readonly balances: readonly AssetBalance[];
   /** Of the mode that the caller is not in. */
   readonly otherBalances: readonly AssetBalance[];
-  /** Newest first. `counted` is what a deposit counts for, as it was corrected. */
-  readonly deposits: readonly (Deposit & { readonly counted: bigint })[];
+  /** Newest first. */
+  readonly deposits: readonly ShownDeposit[];
   /** The deposit after which the next page begins; null at the end. */
   readonly next: string | null;
+  readonly payIn: PayIn;
 };
 
 const PAGE_SIZE = 25;
@@ -32,17 +41,22 @@ export async function readMoney(
   const { organisationId, mode } = caller;
   return ctx.store.read(async (reader) => {
     const found = await reader.deposits.list(caller, olderThan, PAGE_SIZE + 1);
-    const deposits = found.slice(0, PAGE_SIZE);
+    const deposits = await Promise.all(
+      found.slice(0, PAGE_SIZE).map(async (deposit) => {
+        const transfer = await reader.chainTransfers.ofDeposit(deposit.id);
+        const counted = await countedIn(reader, deposit);
+        return { ...deposit, counted, block: transfer === null ? undefined : transfer.block };
+      }),
+    );
     return {
       balances: await reader.balances.list(caller),
       otherBalances: await reader.balances.list({
         organisationId,
         mode: mode === "live" ? "sandbox" : "live",
       }),
-      deposits: await Promise.all(
-        deposits.map(async (deposit) => ({ ...deposit, counted: await countedIn(reader, deposit) })),
-      ),
+      deposits,
       next: found.length > PAGE_SIZE ? (deposits.at(-1)?.id ?? null) : null,
+      payIn: await readPayIn(ctx, reader, caller),
     };
   });
 }
