@@ -1,7 +1,8 @@
-import { chainAnchoring, refuseWithoutWallet } from "./app/anchoring.ts";
+import { refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs } from "./app/buying.ts";
+import { onChains } from "./app/chains.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
@@ -9,7 +10,6 @@ import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
-import { payoutJobs } from "./app/payouts.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
@@ -134,17 +134,14 @@ async function startLocked(
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
-  const anchoring = chainAnchoring(ctx, config, secrets);
+  const { anchoring, treasuries, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    witnesses: witnesses.figures,
-    jobs: [
-      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
-      ...payoutJobs(ctx, config, secrets),
-    ],
+    ...{ witnesses: witnesses.figures, treasuries },
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -52,6 +52,7 @@ export type OperationOptions = {
   /** For how long an anchor on a chain is late; null where there are none. */
   readonly anchorLateMs: () => number | null;
   readonly witnesses: () => Promise<Figures["witnesses"]>;
+  readonly treasuries: () => Promise<Figures["treasuries"]>;
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -119,6 +120,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
       witnesses: await options.witnesses(),
+      treasuries: await options.treasuries(),
     };
   };
   return {

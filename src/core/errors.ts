@@ -88,6 +88,8 @@ export const ERRORS = {
   webhook_not_found: [404, "No such webhook endpoint."],
   delivery_not_found: [404, "No such webhook delivery."],
   deposit_not_found: [404, "No such deposit."],
+  deposit_sender_not_found: [404, "No such sender of deposits."],
+  transfer_not_found: [404, "No such transfer to a treasury."],
   correction_not_found: [404, "No such correction."],
   payout_not_found: [404, "No such payout."],
   user_not_found: [404, "No such person, or not in your organisation."],

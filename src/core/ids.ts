@@ -22,6 +22,8 @@ export const ID_PREFIXES = {
   deposit: "dep_",
   correction: "cor_",
   payout: "pay_",
+  treasuryWatch: "twa_",
+  chainTransfer: "trf_",
   instance: "ins_",
   auditEntry: "act_",
   sourceKey: "sky_",

@@ -65,6 +65,20 @@ export type Figures = {
     /** How many payees wait for what. */
     readonly waiting: Readonly<Record<string, number>>;
   }[];
+  /** Of each treasury on a chain. */
+  readonly treasuries: readonly {
+    readonly mode: string;
+    readonly asset: string;
+    /** Confirmed blocks that were not looked at; null before the chain answered. */
+    readonly blocksBehind: number | null;
+    /** For how long its deposits have not been found up to the newest confirmed block. */
+    readonly lateMs: number;
+    readonly stopped: boolean;
+    /** Transfers that came in and are nobody's deposits. */
+    readonly unassigned: number;
+    /** Deposits that a reorganisation took out of the chain. */
+    readonly gone: number;
+  }[];
   /** Connections closed since they were over a limit, since this process started. */
   readonly connectionsClosed: number;
   /** For how long an anchor of the log on a chain is late; null where there are none. */

@@ -7,6 +7,7 @@ import type { Figures } from "./figures.ts";
 import type { MakeGauge, MakeTotal } from "./gauge-makers.ts";
 import { createPayoutGauges } from "./payout-gauges.ts";
 import { systemSockets } from "./sockets.ts";
+import { createTreasuryGauges } from "./treasury-gauges.ts";
 import { createWitnessGauges } from "./witness-gauges.ts";
 
 /**
@@ -145,6 +146,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showAudit = createAuditGauges(gauge);
   const showWitnesses = createWitnessGauges(gauge, total);
   const showPayouts = createPayoutGauges(gauge);
+  const showTreasuries = createTreasuryGauges(gauge);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
     for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
@@ -171,6 +173,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showAudit(figures.audit);
     showWitnesses(figures.witnesses);
     showPayouts(figures.rails);
+    showTreasuries(figures.treasuries);
     showProcess();
   };
 }

@@ -24,6 +24,7 @@ export type Put =
 /** The kinds of rows that may be deleted. All others are history, or other rows refer to them. */
 type DeletedKind =
   | "capsule"
+  | "depositSender"
   | "idempotencyKey"
   | "messagingAccount"
   | "messagingCode"

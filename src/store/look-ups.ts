@@ -1,7 +1,9 @@
 import type { Agent } from "../core/agent.ts";
 import { transactionKey } from "../core/chain-transaction.ts";
+import { transferKey } from "../core/chain-transfer.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
+import { senderKey } from "../core/deposit-sender.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Payout } from "../core/payout.ts";
 import type { Policy } from "../core/policy.ts";
@@ -10,6 +12,7 @@ import { ROLES, roleIsAtLeast } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
 import { DAY_MS, HOUR_MS } from "../core/time.ts";
+import { watchKey } from "../core/treasury-watch.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
@@ -290,6 +293,10 @@ export const LOOK_UPS: LookUps = {
   chainTransaction: (view, _, of) => view.row("chainTransaction", transactionKey(of)),
   newestTransaction: (view, _, { chainId, wallet }) =>
     rowOf(view, "chainTransaction", view.index("newestTransaction", chainId, wallet)),
+  treasuryWatch: (view, _, of) => view.row("treasuryWatch", watchKey(of)),
+  chainTransfer: (view, _, of) => view.row("chainTransfer", transferKey(of)),
+  chainTransfers: (view, _, all) => rowsOf(view, "chainTransfer", all.map(transferKey)),
+  depositSender: (view, _, of) => view.row("depositSender", senderKey(of)),
 };
 
 /**

@@ -3,8 +3,10 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
 import type { TransactionKey, WalletOfChain, WalletTransaction } from "../core/chain-transaction.ts";
+import type { ChainTransfer, TransferKey } from "../core/chain-transfer.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
+import type { DepositSender, SenderName } from "../core/deposit-sender.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
@@ -23,6 +25,7 @@ import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
+import type { TreasuryWatch, WatchKey } from "../core/treasury-watch.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
@@ -214,6 +217,12 @@ export type NeedTable = {
   readonly chainTransaction: Need<TransactionKey, WalletTransaction | null>;
   /** The transaction of a wallet with the highest nonce. */
   readonly newestTransaction: Need<WalletOfChain, WalletTransaction | null>;
+  readonly treasuryWatch: Need<WatchKey, TreasuryWatch | null>;
+  readonly chainTransfer: Need<TransferKey, ChainTransfer | null>;
+  /** The transfers of these keys; those that are not there are left out. */
+  readonly chainTransfers: Need<readonly TransferKey[], readonly ChainTransfer[]>;
+  /** Of any organisation, since an address belongs to one. */
+  readonly depositSender: Need<SenderName, DepositSender | null>;
 };
 
 /** How many purchases `oldestFree` finds: one commit may give up the content of this many. */

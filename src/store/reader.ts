@@ -24,6 +24,7 @@ import type { User } from "../core/user.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
+import type { ChainTransfersReader } from "./chain-transfers-reader.ts";
 import type { DeliveriesReader } from "./deliveries-reader.ts";
 import type { PayoutsReader } from "./payouts-reader.ts";
 import type { RailsReader } from "./rails-reader.ts";
@@ -65,7 +66,12 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
  * Reads that are not part of a command, from one snapshot. They never see half a Change, and never delay the
  * writer.
  */
-export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader, RailsReader {
+export interface Reader
+  extends RulesReader,
+    DeliveriesReader,
+    PayoutsReader,
+    ChainTransfersReader,
+    RailsReader {
   readonly warrants: {
     get(scope: Scope, id: string): Promise<Warrant | null>;
     /** A warrant of any organisation, for the public receipt. */

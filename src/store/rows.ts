@@ -5,9 +5,11 @@ import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule, CapsulePart } from "../core/capsule.ts";
 import type { LogAnchor } from "../core/chain-anchor.ts";
 import { transactionKey, type WalletTransaction } from "../core/chain-transaction.ts";
+import { type ChainTransfer, transferKey } from "../core/chain-transfer.ts";
 import type { Check } from "../core/check.ts";
 import type { Correction } from "../core/correction.ts";
 import type { Deposit } from "../core/deposit.ts";
+import { type DepositSender, senderKey } from "../core/deposit-sender.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
@@ -25,6 +27,7 @@ import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
+import { type TreasuryWatch, watchKey } from "../core/treasury-watch.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant, WarrantEncoding } from "../core/warrant.ts";
@@ -40,9 +43,12 @@ export type ChangingRows = {
   /** Written once, and deleted. */
   readonly capsule: Capsule;
   readonly chainTransaction: WalletTransaction;
+  readonly chainTransfer: ChainTransfer;
   readonly correction: Correction;
   readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
+  /** Deleted when it is removed. */
+  readonly depositSender: DepositSender;
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
@@ -66,6 +72,7 @@ export type ChangingRows = {
   readonly railState: RailState;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
+  readonly treasuryWatch: TreasuryWatch;
   readonly user: User;
   readonly warrant: Warrant;
   readonly webhook: WebhookEndpoint;
@@ -163,12 +170,18 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
     case "logAnchor":
     case "payoutTransaction":
       return transactionKey(row as WalletTransaction | LogAnchor | PayoutTransaction);
+    case "chainTransfer":
+      return transferKey(row as ChainTransfer);
+    case "depositSender":
+      return senderKey(row as DepositSender);
     case "payoutWait": {
       const { organisationId, mode, asset, payee } = row as PayoutWait;
       return payeeRowKey(organisationId, mode, asset, payee);
     }
     case "railState":
       return railStateKey(row as RailState);
+    case "treasuryWatch":
+      return watchKey(row as TreasuryWatch);
     case "cosignature":
       return cosignatureKey(row as Cosignature);
     case "messagingAccount":

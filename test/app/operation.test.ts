@@ -56,6 +56,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     connectionsClosed: () => 0,
     anchorLateMs: () => null,
     witnesses: async () => [],
+    treasuries: async () => [],
     jobs: [],
   });
   running = started;

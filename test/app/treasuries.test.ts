@@ -69,26 +69,20 @@ test("another wallet, or one on another chain, may make the log's anchors", asyn
 test("the wallets are listed with their addresses and limits, and never with their keys", async () => {
   const ctx = createTestContext({ treasuries: treasuriesWith(config(), SECRETS) });
   const listed = must(await listTreasuries(ctx, MACHINE));
+  const notLookedAt = {
+    ...{ block: null, balance: null, stopped: null, unassigned: 0, gone: 0 },
+    ...{ waits_for: null, unknown_until_nonce: null },
+  };
   expect(listed.data).toEqual([
     {
       ...{ object: "treasury", mode: "sandbox", asset: "USDC", chain: "eip155:84532", token: TOKEN },
-      ...{
-        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
-        payout_max: "5",
-        day_max: "50",
-        waits_for: null,
-        unknown_until_nonce: null,
-      },
+      ...{ address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/), payout_max: "5", day_max: "50" },
+      ...notLookedAt,
     },
     {
       ...{ object: "treasury", mode: "live", asset: "USDC", chain: "eip155:8453", token: TOKEN },
-      ...{
-        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
-        payout_max: "0",
-        day_max: "0",
-        waits_for: null,
-        unknown_until_nonce: null,
-      },
+      ...{ address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/), payout_max: "0", day_max: "0" },
+      ...notLookedAt,
     },
   ]);
   expect(listed.data[0]?.address).not.toBe(listed.data[1]?.address);

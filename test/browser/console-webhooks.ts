@@ -5,14 +5,27 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Page } from "playwright-core";
+import { addDepositSender } from "../../src/services/admin/deposit-senders.ts";
 import { openAtConsole } from "../support/at-console.ts";
 import { WALK_MS } from "../support/chromium.ts";
+import { must } from "../support/organisations.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { listen } from "../x402/listener.ts";
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.done", equals: true }] };
 
-const { source, service, home, base, chromium, page, problems, signIn, expectCare } = await openAtConsole();
+/** A treasury whose chain is away: the page of money shows where to pay in. */
+const TREASURY = {
+  TREASURY_LIVE: `eip155:8453/0x${"70".repeat(20)}=USDC:5:50`,
+  EVM_RPC: "eip155:8453=http://127.0.0.1:1",
+};
+
+const { source, service, home, base, chromium, page, problems, signIn, expectCare } = await openAtConsole(
+  TREASURY,
+  {
+    treasuryLiveKey: `0x${"1f".repeat(32)}`,
+  },
+);
 const receiver = startReceiver();
 beforeAll(() => signIn(page, "admin", "/console"), WALK_MS);
 afterAll(() => receiver.stop());
@@ -232,6 +245,14 @@ test(
   async () => {
     await page.click("nav >> text=Money");
     await expectCare("/console/money");
+    await page.getByText("No address is registered as yours.").waitFor();
+    const sender = {
+      organisation_id: home.id,
+      mode: "live",
+      address: `0x${"ac".repeat(20)}`,
+      note: "ours",
+    } as const;
+    must(await addDepositSender(service.ctx, sender));
     await page.click("text=Record a deposit");
     await expectCare("/console/money/deposit");
     await page.fill("#amount", "12.345678");

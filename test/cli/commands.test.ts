@@ -256,6 +256,21 @@ const SUCCESSES: readonly Success[] = [
     people: ["1 234.56 USDC", "wire", "dep_"],
   },
   {
+    line: ["deposits", "list", "--unassigned", "--mode", "sandbox"],
+    json: { object: "list", data: [], has_more: false, next_cursor: null },
+    people: ["Nothing came in, sandbox."],
+  },
+  {
+    line: ["deposits", "senders", "add", ...account, "--address", `0x${"ac".repeat(20)}`, "--note", "Acme"],
+    json: { object: "deposit_sender", mode: "sandbox", address: `0x${"ac".repeat(20)}`, note: "Acme" },
+    people: ["The sender is registered.", "Acme"],
+  },
+  {
+    line: ["deposits", "senders", "list", ...account],
+    json: { object: "list", data: [{ object: "deposit_sender", note: "Acme" }], has_more: false },
+    people: [`0x${"ac".repeat(20)}`, "Acme"],
+  },
+  {
     line: ["payouts", "list", ...account],
     json: { object: "list", data: [], has_more: false, next_cursor: null },
     people: ["Nothing is owed, sandbox."],

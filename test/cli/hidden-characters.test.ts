@@ -128,6 +128,7 @@ describe("text that is given", () => {
     "balances fund --reference": [...ACCOUNT, "--amount", "1", "--reference", "TEXT"],
     // There is no purchase, deposit or payout here; the text is looked at first.
     "balances correct --reason": ["dep_none", "--amount", "1", "--reason", "TEXT"],
+    "deposits senders add --note": [...ACCOUNT, "--address", `0x${"ac".repeat(20)}`, "--note", "TEXT"],
     "payouts fail --reason": ["pay_none", "--reason", "TEXT"],
     "payouts mark-paid --reference": ["pay_none", "--reference", "TEXT"],
     "x402 acknowledge --note": ["pur_none", "--note", "TEXT"],

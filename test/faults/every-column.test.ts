@@ -48,6 +48,8 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   capsules: ({ id }) => [id],
   // The same names as its anchor's: one is gone without the other.
   chain_transactions: ({ nonce, wallet }) => [`${nonce} of ${wallet}`],
+  // Its treasury's sums are without one that is gone.
+  chain_transfers: ({ id, watch }) => [id, `treasury ${watch}`],
   checks: ({ id }) => [id],
   content_sums: ({ bought, scope }) => [
     `content of ${scopesAt.get(scope) ?? "none"}: `,
@@ -56,6 +58,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   contents: ({ hash }) => [hash],
   corrections: ({ id }) => [id],
   cosignatures: ({ witness }) => [witness],
+  deposit_senders: ({ address }) => [address],
   deposits: ({ id }) => [id],
   escalations: ({ id }) => [id],
   idempotency_keys: ({ key }) => [JSON.stringify(key)],
@@ -97,6 +100,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
     // The last entry without its leaf.
     `of ${Number(leaf ?? 0n) + 1} entries`,
   ],
+  treasury_watches: ({ id }) => [id, "a row of treasury_watches"],
   verifiers: ({ id }) => [id],
   warrant_counts: ({ state }) => [`counted as ${state}`],
   warrants: ({ id }) => [id],
@@ -115,6 +119,7 @@ const MAY_GO: Readonly<Record<string, string>> = {
   log_checkpoints: "whoever has kept the newest one can tell that it is gone",
   cosignatures: "nothing refers to it, and the witness has it",
   capsules: "kept for a time and within a quota, the oldest first to go",
+  deposit_senders: "removed by the operator; what was credited stays",
   idempotency_keys: "kept for a time",
   payout_waits: "the server finds it again with its next run",
   rail_states: "the server writes it again with its next start",
@@ -124,6 +129,7 @@ const MAY_GO: Readonly<Record<string, string>> = {
 /** The column by which the rows of a table differ in what follows from them. One row of each kind is edited. */
 const KIND: Readonly<Record<string, string>> = {
   agents: "status",
+  chain_transfers: "status",
   checks: "outcome",
   corrections: "status",
   escalations: "status",

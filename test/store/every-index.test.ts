@@ -86,12 +86,15 @@ const READS: Readonly<Record<string, () => unknown>> = {
   capsules_by_stored_hash: givesUpContent,
   capsules_of_scope: () => needs({ oldestCapsules: 1 }),
   chain_transactions_open: () => ctx.reader.chainTransactions.open({ chainId: 1, wallet: "0x1" }, 1),
+  chain_transfers_by_block: () => ctx.reader.chainTransfers.inBlocks("twa", 0, 1, 10),
+  chain_transfers_to_assign: () => ctx.reader.chainTransfers.unassigned("twa", null, 10),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
   corrections_by_account: () => ctx.reader.corrections.list(live, null, 10),
   corrections_of_deposit: async () => {
     const [deposit] = ctx.reader.deposits.list(live, null, 1);
     await needs({ deposit: deposit?.id ?? "", depositCorrection: { from: "deposit" } });
   },
+  deposit_senders_of_organisation: () => ctx.reader.depositSenders.list(live, null, 10),
   deposits_by_account: () => ctx.reader.deposits.list(live, null, 10),
   escalations_by_status: () => ctx.reader.escalations.list(live, 10),
   escalations_by_warrant: () => needs({ escalationOrWarrant: "wrt" }),

@@ -31,6 +31,7 @@ import {
   warrantIn,
 } from "../support/stage.ts";
 import { tableGuards } from "../support/table-guards.ts";
+import { addTransfers, BEHIND_TRANSFERS, WRONG_TRANSFERS } from "./guards-of-transfers.ts";
 
 /** The tables of a new ledger, without rows. */
 function newTables(): Database {
@@ -55,7 +56,7 @@ describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
 
-  /** Payouts and corrections without their postings. */
+  /** Payouts, deposits from a chain and corrections without their postings. */
   function addPayouts(): void {
     for (const [id, end] of [
       ["submitted", null],
@@ -65,6 +66,7 @@ describe("raw SQL of a buggy caller", () => {
       ledger.raw.run(payout({ id: `'pay_${id}'` }));
       if (end) ledger.raw.run(`UPDATE payouts SET ${end}, version = 2, ended_at = 1 WHERE id = 'pay_${id}'`);
     }
+    addTransfers(ledger.raw, inMode);
     ledger.raw.run(correction({ id: "'cor_proposed'" }));
     ledger.raw.run(
       correction({
@@ -1613,6 +1615,7 @@ describe("raw SQL of a buggy caller", () => {
     ...LOG,
     ...CHAINS,
     ...RAILS,
+    ...WRONG_TRANSFERS,
   ];
   for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {
@@ -1638,7 +1641,7 @@ describe("raw SQL of a buggy caller", () => {
   }
 
   const without = (trigger: string) => (raw: Database) => void raw.run(`DROP TRIGGER ${trigger}`);
-  for (const [name, trigger, sql, problem] of BEHIND) {
+  for (const [name, trigger, sql, problem] of [...BEHIND, ...BEHIND_TRANSFERS]) {
     test(`${name} is refused without ${trigger} too`, () => {
       expect(messageOn(sql(), without(trigger))).toMatch(problem);
     });
@@ -1654,7 +1657,11 @@ describe("raw SQL of a buggy caller", () => {
   const refused = (): readonly Refused[] => {
     refusedOnes ??= [
       ...WRONG.map(([, sql, problem]) => ({ sql: sql(), problem, prepare: () => {} })),
-      ...BEHIND.map(([, trigger, sql, problem]) => ({ sql: sql(), problem, prepare: without(trigger) })),
+      ...[...BEHIND, ...BEHIND_TRANSFERS].map(([, trigger, sql, problem]) => ({
+        sql: sql(),
+        problem,
+        prepare: without(trigger),
+      })),
     ].map((one) => ({ ...one, message: messageOn(one.sql, one.prepare) }));
     return refusedOnes;
   };

@@ -30,6 +30,7 @@ import {
   verify,
   warrantIn,
 } from "./stage.ts";
+import { transferredOnChain } from "./treasury-in-memory.ts";
 import { until } from "./until.ts";
 
 const KEY = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" } as const;
@@ -56,6 +57,7 @@ export async function buildFullLedger(): Promise<string> {
   await witnessed(ctx);
   await anchoredOnChain(ctx);
   await paidOnChain(ctx);
+  await transferredOnChain(ctx, stage.organisationId);
   await ctx.store.close();
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);

@@ -21,5 +21,6 @@ export const NO_FIGURES: Figures = {
   connectionsClosed: 0,
   witnesses: [],
   rails: [],
+  treasuries: [],
   clockDisagrees: false,
 };

@@ -9,6 +9,7 @@ import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
 import { Amount, Line, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Submission, Visit } from "../route.ts";
+import { OnChain, PayInCard } from "./pay-in.tsx";
 import { MoneyTabs } from "./payees.tsx";
 
 /** The balances, what came in, and the form by which an admin records a deposit. */
@@ -49,6 +50,7 @@ export async function showMoney(visit: Visit) {
         <div id="balances" class="stack" data-live="money">
           <Balances mode={mode} of={money.balances} mayRecord={mayRecord} />
         </div>
+        <PayInCard of={money.payIn} />
         <Card title="Deposits">
           <div id="deposits" class="stack" data-live={after === null ? "money" : undefined}>
             <Deposits of={money} after={after} mayRecord={mayRecord} />
@@ -132,7 +134,13 @@ const Deposits = ({
         wide={["Id"]}
         numbers={["Amount"]}
         rows={deposits.map((deposit) => [
-          deposit.reference === null ? <span class="quiet">none</span> : <Line of={deposit.reference} />,
+          deposit.reference === null ? (
+            <span class="quiet">none</span>
+          ) : (
+            <>
+              <Line of={deposit.reference} /> <OnChain block={deposit.block} />
+            </>
+          ),
           <Amount of={deposit.amount} asset={deposit.asset} />,
           <Time at={deposit.createdAt} />,
           <code class="id">{deposit.id}</code>,

@@ -5,6 +5,7 @@ import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { balanceResource } from "../../resources/balance.ts";
+import type { TransferResource } from "../../resources/chain-transfer.ts";
 import { depositResource } from "../../resources/deposit.ts";
 import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
@@ -13,6 +14,7 @@ import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../field
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf } from "../page-of-list.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
+import { transferOfDeposit } from "./chain-deposits.ts";
 
 export type DepositInput = {
   readonly organisation_id: string;
@@ -99,6 +101,8 @@ const sameDeposit = (recorded: Deposit, amount: bigint): DepositResource | Refus
 type ListedDeposit = DepositResource & {
   /** What it counts for, as it was corrected. */
   readonly counts_for: string;
+  /** The transfer on a chain that brought it. Its `block` is null where a reorganisation has taken it out. */
+  readonly transfer: TransferResource | null;
 };
 type DepositList = {
   readonly object: "list";
@@ -129,7 +133,8 @@ export async function listDeposits(
     const data = await Promise.all(
       rows.map(async (deposit) => {
         const counted = countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
-        return { ...depositResource(deposit), counts_for: counted.toString() };
+        const transfer = await transferOfDeposit(reader, deposit);
+        return { ...depositResource(deposit), counts_for: counted.toString(), transfer };
       }),
     );
     return { object: "list", data, ...more };

@@ -1,14 +1,17 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { type RailState, waitSentence } from "../../core/rail.ts";
 import type { Treasury } from "../../core/treasury.ts";
+import { watchKey } from "../../core/treasury-watch.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
+import { type TreasuryState, treasuryStates } from "../chain/treasury-states.ts";
 import type { Context } from "../context.ts";
 import { type ResumeInput, resumeRail } from "../rails/states.ts";
 import { type Authority, refuseAuthority } from "./authority.ts";
 
 const treasuryResource = (
   { mode, asset, chainId, token, address, limits }: Treasury,
-  state: RailState | null,
+  rail: RailState | null,
+  deposits: TreasuryState | null,
 ) => ({
   object: "treasury" as const,
   mode,
@@ -22,11 +25,19 @@ const treasuryResource = (
   day_max: limits.dayMax.toString(),
   /** What keeps payouts of it from being sent, as the server last found; null where nothing does. */
   waits_for:
-    state === null || state.code === null
+    rail === null || rail.code === null
       ? null
-      : { code: state.code, message: waitSentence({ code: state.code, detail: state.detail }) },
+      : { code: rail.code, message: waitSentence({ code: rail.code, detail: rail.detail }) },
   /** The wallet's next nonce, where its chain has transactions that the ledger does not know: `treasuries resume` takes it. */
-  unknown_until_nonce: state?.seenNonce ?? null,
+  unknown_until_nonce: rail?.seenNonce ?? null,
+  /** The last block at which its transfers added up to its balance, and that balance; null before the first. */
+  block: deposits?.watch.reconciled.number ?? null,
+  balance: deposits?.watch.balance.toString() ?? null,
+  /** Why nothing is credited at the moment; null where all is as it should be. */
+  stopped: deposits?.watch.stopped ?? null,
+  /** Transfers that wait for a person, and deposits that are in no block any more. */
+  unassigned: deposits?.unassigned.count ?? 0,
+  gone: deposits?.gone.count ?? 0,
 });
 
 type TreasuryResource = ReturnType<typeof treasuryResource>;
@@ -45,11 +56,15 @@ export async function listTreasuries(
 > {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const states = await store.read(({ rails }) => rails.states());
+  const { rails, watches } = await store.read(async (reader) => ({
+    rails: await reader.rails.states(),
+    watches: await treasuryStates(reader),
+  }));
   const data = treasuries.map((treasury) =>
     treasuryResource(
       treasury,
-      states.find(({ mode, asset }) => mode === treasury.mode && asset === treasury.asset) ?? null,
+      rails.find(({ mode, asset }) => mode === treasury.mode && asset === treasury.asset) ?? null,
+      watches.find(({ watch }) => watchKey(watch) === watchKey(treasury)) ?? null,
     ),
   );
   return { object: "list", data, has_more: false };

@@ -3,19 +3,24 @@ import type { Refusal } from "../../core/errors.ts";
 import type { Balance } from "../../core/postings.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
+import { type PayIn, readPayIn } from "./pay-in.ts";
 
 /** What an organisation has of each asset, in both modes, and a page of what came in. */
 
 type AssetBalance = { readonly asset: string; readonly balance: Balance };
+
+/** `block` is of the transfer that brought it: null where it is in no block any more, undefined where no chain brought it. */
+export type ShownDeposit = Deposit & { readonly block: number | null | undefined };
 
 export type MoneyPage = {
   readonly balances: readonly AssetBalance[];
   /** Of the mode that the caller is not in. */
   readonly otherBalances: readonly AssetBalance[];
   /** Newest first. */
-  readonly deposits: readonly Deposit[];
+  readonly deposits: readonly ShownDeposit[];
   /** The deposit after which the next page begins; null at the end. */
   readonly next: string | null;
+  readonly payIn: PayIn;
 };
 
 const PAGE_SIZE = 25;
@@ -31,7 +36,12 @@ export async function readMoney(
   const { organisationId, mode } = caller;
   return ctx.store.read(async (reader) => {
     const found = await reader.deposits.list(caller, olderThan, PAGE_SIZE + 1);
-    const deposits = found.slice(0, PAGE_SIZE);
+    const deposits = await Promise.all(
+      found.slice(0, PAGE_SIZE).map(async (deposit) => {
+        const transfer = await reader.chainTransfers.ofDeposit(deposit.id);
+        return { ...deposit, block: transfer === null ? undefined : transfer.block };
+      }),
+    );
     return {
       balances: await reader.balances.list(caller),
       otherBalances: await reader.balances.list({
@@ -40,6 +50,7 @@ export async function readMoney(
       }),
       deposits,
       next: found.length > PAGE_SIZE ? (deposits.at(-1)?.id ?? null) : null,
+      payIn: await readPayIn(ctx, reader, caller),
     };
   });
 }

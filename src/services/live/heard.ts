@@ -57,6 +57,8 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   capsule: null,
   correction: { topic: "money", ids: own },
   deposit: { topic: "money", ids: own },
+  // No page shows it.
+  depositSender: null,
   payout: { topic: "money", ids: own },
   payoutTransaction: { topic: "money", ids: none },
   payoutWait: { topic: "money", ids: none },

@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import { type Legs, type PayeeBalance, payeeLegsOf } from "../../core/postings.ts";
 import type { SpendSession } from "../../core/session.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
@@ -5,6 +6,7 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Deletion, Put, Write } from "../change.ts";
 import { chainRows } from "./chain-rows.ts";
+import { chainTransferDeletions, chainTransferRows, watchWrite } from "./chain-transfer-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import { messagingRows } from "./messaging-rows.ts";
 import { noticeRows } from "./notice-rows.ts";
@@ -46,18 +48,24 @@ const rowsOf = (tables: Tables) => ({
   ...witnessRows(tables),
   ...chainRows(tables),
   ...railRows(tables),
+  ...chainTransferRows(tables),
   ...noticeRows(tables),
   ...messagingRows(tables),
   ...finalRows(tables),
 });
 
+function rowWritesOf(raw: Database, tables: Tables) {
+  const rows = prepareWrites(raw, rowsOf(tables));
+  return { ...rows, treasuryWatch: watchWrite(rows.treasuryWatch) };
+}
+
 export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
   const moves = prepareWrites(raw, movesOf(tables));
-  const deletions = prepareWrites(raw, deletionsOf(tables));
+  const deletions = prepareWrites(raw, { ...deletionsOf(tables), ...chainTransferDeletions(tables) });
   const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
   const payouts = payoutWrites(moves, positions);
-  const rows = prepareWrites(raw, rowsOf(tables));
+  const rows = rowWritesOf(raw, tables);
 
   function write(put: Put, figures: Figures): void {
     switch (put.kind) {

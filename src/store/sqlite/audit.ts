@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { auditAnchors } from "./audit/anchors.ts";
 import { auditCapsules } from "./audit/capsules.ts";
+import { auditChainTransfers } from "./audit/chain-transfers.ts";
 import { auditDeposits } from "./audit/deposits.ts";
 import { auditDigests } from "./audit/digests.ts";
 import { auditDirectory } from "./audit/directory.ts";
@@ -108,6 +109,7 @@ const DISAGREEMENTS: Readonly<
     yield* guarded("the references", () => auditReferences(raw, did));
     yield* guarded("the postings", () => auditPostings(raw, did));
     yield* guarded("the deposits", () => auditDeposits(raw, did));
+    yield* guarded("the transfers of treasuries", () => auditChainTransfers(raw, did));
     yield* guarded("the payouts", () => auditPayouts(raw, did));
     yield* guarded("the scopes", () => auditScopes(raw));
     yield* guarded("the log", () => auditLog(raw, did));

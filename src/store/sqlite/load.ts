@@ -6,6 +6,7 @@ import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { chainLookUps } from "./chain-rows.ts";
+import { chainTransferLookUps } from "./chain-transfer-rows.ts";
 import { finding, keyed, type LookUpRow, mapped, scopedKey } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
@@ -293,6 +294,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...witnessLookUps(tables),
     ...chainLookUps(tables),
     ...railLookUps(tables, positions, names),
+    ...chainTransferLookUps(tables),
     ...noticeLookUps(tables),
     ...messagingLookUps(tables),
   };

@@ -13,11 +13,13 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   capsules: ({ id }) => `capsule ${id}`,
   chain_transactions: ({ nonce, wallet, chain_id: chain }) =>
     `transaction ${nonce} of ${wallet} on eip155:${chain}`,
+  chain_transfers: ({ id }) => `transfer ${id}`,
   checks: ({ id }) => `check ${id}`,
   content_sums: ({ scope, bought }) =>
     `the ${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
   corrections: ({ id }) => `correction ${id}`,
   cosignatures: ({ witness, size }) => `the cosignature of ${witness} at ${size} leaves`,
+  deposit_senders: ({ mode, address }) => `the sender ${address} of deposits, ${mode}`,
   deposits: ({ id }) => `deposit ${id}`,
   escalations: ({ id }) => `escalation ${id}`,
   idempotency_keys: ({ key }) => `idempotency key ${JSON.stringify(key)}`,
@@ -37,6 +39,7 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   spend_sessions: ({ id }) => `session ${id}`,
   trace: ({ warrant, sequence }, database) =>
     `warrant ${idAt(database, "warrants", warrant)}: its trace entry ${sequence}`,
+  treasury_watches: ({ id }) => `treasury ${id}`,
   verifiers: ({ id }) => `verifier ${id}`,
   warrant_counts: ({ scope, agent, state }) =>
     `the warrants counted as ${state} of the agent at position ${agent} in the scope at position ${scope}`,

@@ -7,6 +7,7 @@ import { referencesOf } from "./references.ts";
 const TABLES = [
   "postings",
   "deposits",
+  "chain_transfers",
   "payouts",
   "corrections",
   "warrants",

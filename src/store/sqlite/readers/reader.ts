@@ -2,6 +2,7 @@ import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createCapsulesReader, createSourceKeysReader } from "./capsules.ts";
 import { createChainReader } from "./chain.ts";
+import { createChainTransfersReader } from "./chain-transfers.ts";
 import { createDecidedReader } from "./decided.ts";
 import { createDepositsReader } from "./deposits.ts";
 import { createDirectoryReader } from "./directory.ts";
@@ -45,5 +46,6 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     history: createHistoryReader(connection),
     ...createWitnessesReader(tables),
     ...createChainReader(connection),
+    ...createChainTransfersReader(connection),
   };
 };
