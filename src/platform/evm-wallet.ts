@@ -54,6 +54,9 @@ type NodeRefusal = { readonly refused: "no_funds" | "by_node"; readonly message:
 
 type Hex = `0x${string}`;
 
+/** What every transaction takes (EIP-2). */
+const GAS_MIN = 21_000n;
+
 export const MESSAGE_CHARACTERS_MAX = 200;
 
 /** The address of a private key's wallet, with its checksum. */
@@ -95,6 +98,8 @@ export function createEvmWallet(
       ask(async (client) => {
         try {
           const gas = await estimateGas(client, { account, to: to as Hex, data: data as Hex });
+          // No node takes such a transaction, and its nonce would hold up all after it.
+          if (gas < GAS_MIN) throw new Error("less gas than any transaction takes");
           return { gas: gas + gas / 5n };
         } catch (error) {
           return refusalIn(error);
