@@ -1,8 +1,9 @@
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, linkSync, openSync, rmSync, writeSync } from "node:fs";
 import { optionFailure } from "./failure.ts";
 
 /**
- * Writes a new file that only its owner can read, part by part. Where the work fails, no file is left.
+ * Writes a new file that only its owner can read, part by part. It gets its name once it is whole: what is left of a run that was
+ * killed ends in `.part`. Where the work fails, no file is left.
  *
  * @param write is called with a function that appends text
  */
@@ -10,29 +11,33 @@ export async function writeNewFile<Result>(
   file: string,
   write: (append: (text: string) => void) => Promise<Result>,
 ): Promise<Result> {
-  const descriptor = openNew(file);
-  let isWhole = false;
+  if (existsSync(file)) throw fileFailure(file, "EEXIST");
+  const part = `${file}.${process.pid}.part`;
+  const descriptor = orFailure(file, () => openSync(part, "wx", 0o600));
   try {
     const result = await write((text) => {
       const bytes = Buffer.from(text);
       for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
     });
-    isWhole = true;
+    // Unlike a rename it never replaces what somebody else has made meanwhile.
+    orFailure(file, () => linkSync(part, file));
     return result;
   } finally {
     closeSync(descriptor);
-    if (!isWhole) rmSync(file);
+    rmSync(part);
   }
 }
 
-function openNew(file: string): number {
+function orFailure<Result>(file: string, work: () => Result): Result {
   try {
-    return openSync(file, "wx", 0o600);
+    return work();
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    throw optionFailure(
-      "<file>",
-      code === "EEXIST" ? `${file} exists already; name a new one` : `cannot write ${file} (${code})`,
-    );
+    throw fileFailure(file, (error as { code?: unknown }).code);
   }
 }
+
+const fileFailure = (file: string, code: unknown) =>
+  optionFailure(
+    "<file>",
+    code === "EEXIST" ? `${file} exists already; name a new one` : `cannot write ${file} (${code})`,
+  );

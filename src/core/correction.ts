@@ -31,11 +31,15 @@ export const differenceOf = ({
   amountAfter,
 }: Pick<Correction, "amountBefore" | "amountAfter">): bigint => amountAfter - amountBefore;
 
-/** How much money a correction moves, whichever way. */
-export function movedBy(correction: Pick<Correction, "amountBefore" | "amountAfter" | "asset">) {
-  const difference = differenceOf(correction);
-  return { amount: difference < 0n ? -difference : difference, asset: correction.asset };
-}
+/** How much a correction changes, whichever way: in this step, and in all since the deposit was recorded. Small steps add up. */
+export const movedBy = (
+  { amountBefore, amountAfter, asset }: Pick<Correction, "amountBefore" | "amountAfter" | "asset">,
+  deposit: Pick<Deposit, "amount">,
+) =>
+  [amountBefore, deposit.amount].map((from) => ({
+    amount: from < amountAfter ? amountAfter - from : from - amountAfter,
+    asset,
+  }));
 
 /**
  * What a deposit counts for.

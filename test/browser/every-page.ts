@@ -49,7 +49,7 @@ async function signIn(email: string): Promise<Page> {
 
 async function livedIn({ id: organisationId, people }: TestOrganisation): Promise<void> {
   const market = openMarket();
-  const ctx = { ...service.ctx, ...SCRIPTED, x402: market.x402 };
+  const ctx = { ...service.ctx, ...SCRIPTED, x402: { ...market.x402, underWay: service.ctx.x402.underWay } };
   const caller = (role: Exclude<Role, "viewer">) =>
     signedIn(ctx, { kind: "person", userId: people[role].id, role, organisationId, mode: "live" });
   const callers = {

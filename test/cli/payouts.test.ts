@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance, showBalances } from "../../src/services/admin/balances.ts";
@@ -42,6 +42,8 @@ test("from a release to a payment that came back", async () => {
   const submitted = await cli.run("payouts", "submit", ...account);
   expect(submitted.out).toStartWith("2 submitted, sandbox.");
   expect((await cli.run("payouts", "submit", ...account)).out).toBe("Nothing is owed, sandbox.\n");
+  const typed = await cli.run("payouts", "submit", ...account, "--payee", "Acme", "--asset", "EURC");
+  expect(typed).toMatchObject({ code: 0, out: "Nothing is owed to Acme in EURC, sandbox.\n" });
   const [second, first] = await payoutsOf("submitted");
   expect([first?.amount, second?.amount]).toEqual(["1500000", "500000"]);
   for (const _ of ["once", "and again"]) {
@@ -84,6 +86,25 @@ test("an export is a new file of CSV, whatever a payee is called", async () => {
   expect([none.code, existsSync(fileOf("none.csv"))]).toEqual([1, false]);
 });
 
+test("an export has its name once it is whole: an interrupted one is not taken for all of it", async () => {
+  const names = () => readdirSync(ctx.folder).filter((name) => name.startsWith("whole.csv"));
+  const during: (readonly string[])[] = [];
+  const watching = createCommandLine(ctx, {
+    startProgress: () => ({ update: () => void during.push(names()), stop: async () => {} }),
+  });
+  const line = ["export", fileOf("whole.csv"), ...account];
+  for (const command of [
+    ["payouts", ...line, "--status", "failed"],
+    ["statements", ...line],
+  ]) {
+    expect(await watching.run(...command)).toMatchObject({ code: 0 });
+    expect(names()).toEqual(["whole.csv"]);
+    rmSync(fileOf("whole.csv"));
+  }
+  expect(during).toHaveLength(2);
+  for (const seen of during) expect(seen).toEqual([expect.stringMatching(/^whole\.csv\..+\.part$/)]);
+});
+
 test("a deposit is corrected, and a second run says the same", async () => {
   const scope = { organisation_id: stage.organisationId, mode: "sandbox" } as const;
   const { id } = must(await fundBalance(ctx, MACHINE, { ...scope, amount: "700", asset: "EURC" }));
@@ -96,6 +117,31 @@ test("a deposit is corrected, and a second run says the same", async () => {
   });
   const { data } = await cli.json("deposits", "list", ...account);
   expect(data).toMatchObject([{ id, amount: "700", counts_for: "70" }, { counts_for: "5000000" }]);
+});
+
+test("a list that goes on after something that was never in it is refused, not empty", async () => {
+  const other = await createStage(ctx, { mode: "sandbox", funds: "1" });
+  const theirs = ["--organisation", other.organisationId, "--mode", "sandbox"];
+  const { data } = await cli.json("deposits", "list", ...theirs);
+  for (const list of [
+    ["payouts", "list", ...account, "--status", "failed", "--starting-after", "pay_none"],
+    ["payouts", "list", ...account, "--starting-after", "pay_none"],
+    [
+      "payouts",
+      "list",
+      ...theirs,
+      "--status",
+      "failed",
+      "--starting-after",
+      (await payoutsOf("failed"))[0]!.id,
+    ],
+    ["deposits", "list", ...account, "--starting-after", "dep_none"],
+    ["deposits", "list", ...account, "--starting-after", (data as { id: string }[])[0]!.id],
+  ]) {
+    const refused = await cli.run(...list);
+    expect([list, refused.code, refused.out]).toEqual([list, 1, ""]);
+    expect(refused.err).toContain("--starting-after must be the next_cursor of an earlier page");
+  }
 });
 
 test("a statement has every posting of the period, and ends with the balances", async () => {
@@ -141,5 +187,7 @@ test("a statement has every posting of the period, and ends with the balances", 
   expect(lines[0]!.cause_id).toStartWith("wrt_");
   const wrong = await cli.run("statements", "export", fileOf("x"), ...account, "--from", to, "--to", from);
   expect(wrong.err).toContain("--to must be after from");
+  const none = await cli.run("statements", "export", fileOf("x"), ...account, "--asset", "usdc");
+  expect(none.err).toContain("--asset must be an asset that came in, such as EURC, USDC");
   expect(existsSync(fileOf("x"))).toBe(false);
 });

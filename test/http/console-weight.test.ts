@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await startTestServer();
   const { id: organisationId, people } = await service.organisation();
   const market = openMarket();
-  const ctx = { ...service.ctx, ...SCRIPTED, x402: market.x402 };
+  const ctx = { ...service.ctx, ...SCRIPTED, x402: { ...market.x402, underWay: service.ctx.x402.underWay } };
   const caller = (role: "operator" | "admin" | "owner") =>
     signedIn(ctx, { kind: "person", userId: people[role].id, role, organisationId, mode: "live" });
   const callers = {

@@ -143,9 +143,12 @@ export class PlainMoney {
     return correction;
   }
 
-  /** Whether it is above the threshold. */
-  private isSigned({ asset, before, after }: ModelCorrection): boolean {
-    return this.isAboveThreshold(after > before ? after - before : before - after, asset);
+  /** Whether it is above the threshold, in this step or in all since the deposit was recorded. */
+  private isSigned({ depositId, asset, before, after }: ModelCorrection): boolean {
+    const recorded = this.deposits.find((one) => one.id === depositId)?.amount ?? before;
+    return [before, recorded].some((from) =>
+      this.isAboveThreshold(after > from ? after - from : from - after, asset),
+    );
   }
 
   private refuseDifference({ asset, before, after }: ModelCorrection): string | null {

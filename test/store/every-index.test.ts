@@ -110,6 +110,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
   password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
   payees_owed: () => ctx.reader.payees.owed(live, 0, 10),
+  payees_owed_nothing: () => ctx.reader.payees.list(live, 0, 10),
   payout_transactions_in_limits: () => ctx.reader.rails.sentAfter(live, "USDC", 0),
   payout_transactions_to_judge: () => ctx.reader.rails.toJudge({ chainId: 1, wallet: "0x1" }, 1),
   payouts_by_status: () => ctx.reader.payouts.list(live, "paid", null, 10),

@@ -55,6 +55,21 @@ describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
 
+  /** Warrants and a deposit without their postings: what is refused of a posting for one is refused for one reason. */
+  function addUnposted(): void {
+    ledger.raw.run(warrant({ id: "'wrt_bare'" }));
+    ledger.raw.run(warrant({ id: "'wrt_refunded'", state: "'refunded'", settled_at: "1" }));
+    // Released, and not posted: one warrant by itself, and one whose purchase a wallet has paid.
+    for (const id of ["'wrt_released'", "'wrt_answered'"])
+      ledger.raw.run(warrant({ id, state: "'released'", released_bps: "10000", settled_at: "1" }));
+    const account = inMode("sandbox");
+    const scope = `(SELECT scope FROM accounts WHERE position = ${account})`;
+    ledger.raw.run(warrant({ id: "'wrt_sandbox'", account, scope }));
+    ledger.raw.run(
+      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
+    );
+  }
+
   /** Payouts and corrections without their postings. */
   function addPayouts(): void {
     for (const [id, end] of [
@@ -96,15 +111,7 @@ describe("raw SQL of a buggy caller", () => {
     rmSync(ctx.folder, { recursive: true });
     ledger = openLedger(folder, "0.1.0", () => ({ id: "ins_none", createdAt: 0 }));
     ledger.raw.run("PRAGMA synchronous = OFF");
-    // Warrants and a deposit without their postings: what is refused of a posting for one is refused for one reason.
-    ledger.raw.run(warrant({ id: "'wrt_bare'" }));
-    ledger.raw.run(warrant({ id: "'wrt_refunded'", state: "'refunded'", settled_at: "1" }));
-    const account = inMode("sandbox");
-    const scope = `(SELECT scope FROM accounts WHERE position = ${account})`;
-    ledger.raw.run(warrant({ id: "'wrt_sandbox'", account, scope }));
-    ledger.raw.run(
-      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
-    );
+    addUnposted();
     addPayouts();
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
@@ -567,6 +574,16 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a release that owes a part",
       () => posting("warrants WHERE id = 'wrt_refunded'", refunding, { payable: "1" }),
+      /a settlement is what its warrant says/,
+    ],
+    [
+      "a release that owes its payee nothing, as of a version that knows no payees",
+      () => posting("warrants WHERE id = 'wrt_released'", paying),
+      /a settlement is what its warrant says/,
+    ],
+    [
+      "a release that owes what a wallet has paid",
+      () => posting("warrants WHERE id = 'wrt_answered'", paying, { payable: "amount" }),
       /a settlement is what its warrant says/,
     ],
     ["a hold that owes", () => posting(bare, holding, { payable: "1" }), /a hold is the amount/],

@@ -284,3 +284,18 @@ test("what the console draws is read on from a position, and neither postings no
       [],
     ]);
 });
+
+test("a page of payees, payouts and corrections is read in its index's order, and nothing is sorted", () => {
+  const { payees, payouts, corrections, deposits } = service.ctx.reader;
+  const live = { organisationId: home.id, mode: "live" } as const;
+  ran = [];
+  payees.list(live, 0, 10);
+  payees.owed(live, 0, 10);
+  payouts.list(live, null, null, 10);
+  corrections.list(live, null, 10);
+  deposits.list(live, null, 10);
+  const plans = ran.filter((sql) => /order by/i.test(sql)).map((sql) => [sql, planOf(sql)] as const);
+  expect(plans).toHaveLength(8);
+  for (const [sql, plan] of plans)
+    expect([sql, plan.filter((detail) => !/^SEARCH .* INDEX .*rowid/.test(detail))]).toEqual([sql, []]);
+});

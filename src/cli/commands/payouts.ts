@@ -109,8 +109,9 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
       ...given({ payee: flags.payee, asset: flags.asset, rail: flags.rail }),
     }),
     verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
-    print: ({ data, has_more: hasMore }, { mode }) => {
-      if (data.length === 0) return `Nothing is owed, ${mode}.`;
+    print: ({ data, has_more: hasMore }, { mode, payee, asset = "USDC" }) => {
+      const whom = payee === undefined ? "" : ` to ${payee} in ${asset}`;
+      if (data.length === 0) return `Nothing is owed${whom}, ${mode}.`;
       const released = data.filter(({ rail }) => rail === "evm").length;
       const submitted = data.length - released;
       const said = [

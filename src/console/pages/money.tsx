@@ -128,12 +128,13 @@ const Deposits = ({
     <>
       <Table
         label="Deposits"
-        columns={["Reference", "Amount", "Recorded", "Id", ...(mayRecord ? ["Action"] : [])]}
+        columns={["Reference", "Amount", "Counts for", "Recorded", "Id", ...(mayRecord ? ["Action"] : [])]}
         wide={["Id"]}
-        numbers={["Amount"]}
+        numbers={["Amount", "Counts for"]}
         rows={deposits.map((deposit) => [
           deposit.reference === null ? <span class="quiet">none</span> : <Line of={deposit.reference} />,
           <Amount of={deposit.amount} asset={deposit.asset} />,
+          <Amount of={deposit.counted} asset={deposit.asset} />,
           <Time at={deposit.createdAt} />,
           <code class="id">{deposit.id}</code>,
           ...(mayRecord

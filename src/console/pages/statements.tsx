@@ -1,6 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { DAY_MS, MINUTE_MS } from "../../core/time.ts";
+import type { PersonCaller } from "../../core/roles.ts";
+import { DAY_MS, isoTime, MINUTE_MS, parseTime } from "../../core/time.ts";
 import {
   STATEMENT_FORMATS,
   type StatementFormat,
@@ -8,6 +9,7 @@ import {
   statementOf,
   statementText,
 } from "../../services/admin/statements.ts";
+import type { Context } from "../../services/context.ts";
 import { Card, Head } from "../parts/blocks.tsx";
 import { Choose, Field } from "../parts/forms.tsx";
 import type { Download, Visit } from "../route.ts";
@@ -51,44 +53,53 @@ export const showStatements = async () =>
     ),
   }) as const;
 
-const DAY = /^\d{4}-\d\d-\d\d$/;
 const isFormat = (text: string): text is StatementFormat => STATEMENT_FORMATS.some((one) => one === text);
 
-/** How many files are written at once, in all and for one person, and how long one may take. */
+/** How many files are written at once: in all, for one organisation and for one person; and how long one may take. */
 const FILES_MAX = 8;
+const FILES_OF_ORGANISATION_MAX = 4;
 const FILES_OF_PERSON_MAX = 2;
 const FILE_MS_MAX = 10 * MINUTE_MS;
 
+type Place = { readonly userId: string; readonly organisationId: string; readonly endsAt: number };
+
 /** The files that are being read by somebody: each page of them is asked for when the one before was taken. */
 export function createStatementFiles() {
-  const open: { readonly userId: string }[] = [];
+  const open = new Set<Place>();
   return async function openFile({ ctx, caller, search }: Visit): Promise<Download | Refusal> {
     const asked = periodOf(search);
     if (isRefusal(asked)) return asked;
-    const own = open.filter(({ userId }) => userId === caller.userId).length;
-    if (open.length >= FILES_MAX || own >= FILES_OF_PERSON_MAX)
+    const { userId, organisationId, mode } = caller;
+    // A reader that stands still asks for nothing, and would keep its place.
+    for (const place of open) if (isLate(ctx, place)) open.delete(place);
+    if (isFull([...open], caller))
       return refuse(
         "rate_limit_exceeded",
         "Other statements are being saved. Retry when one of them is done.",
       );
-    const { organisationId, mode } = caller;
     const { format, ...period } = asked;
+    const place = { userId, organisationId, endsAt: ctx.now() + FILE_MS_MAX };
+    open.add(place);
+    const close = () => void open.delete(place);
     const pages = await statementOf(ctx, caller, { organisation_id: organisationId, mode, ...period });
-    if (isRefusal(pages)) return pages;
-    const place = { userId: caller.userId };
-    open.push(place);
-    const endsAt = ctx.now() + FILE_MS_MAX;
-    const close = () => {
-      const at = open.indexOf(place);
-      if (at !== -1) open.splice(at, 1);
-    };
+    if (isRefusal(pages)) {
+      close();
+      return pages;
+    }
     return {
       name: `holdfast-${mode}-statement.${format}`,
       type: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson; charset=utf-8",
-      body: bodyOf(textOf(pages, format), () => ctx.now() > endsAt, close),
+      body: bodyOf(textOf(pages, format), () => isLate(ctx, place), close),
     };
   };
 }
+
+const isLate = (ctx: Context, { endsAt }: Place): boolean => ctx.now() > endsAt;
+
+const isFull = (open: readonly Place[], { userId, organisationId }: PersonCaller): boolean =>
+  open.length >= FILES_MAX ||
+  open.filter((place) => place.organisationId === organisationId).length >= FILES_OF_ORGANISATION_MAX ||
+  open.filter((place) => place.userId === userId).length >= FILES_OF_PERSON_MAX;
 
 type Period = { readonly format: StatementFormat; readonly from?: string; readonly to?: string };
 
@@ -105,8 +116,9 @@ function periodOf(search: URLSearchParams): Period | Refusal {
 
 /** Midnight in UTC, so many days after a day; undefined where it is no day. */
 function dayAfter(day: string, days: number): string | undefined {
-  const at = DAY.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
-  return Number.isNaN(at) ? undefined : new Date(at + days * DAY_MS).toISOString();
+  const at = parseTime(`${day}T00:00:00Z`);
+  const midnight = at === null ? null : isoTime(at + days * DAY_MS);
+  return midnight !== null && parseTime(midnight) !== null ? midnight : undefined;
 }
 
 async function* textOf(

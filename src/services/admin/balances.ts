@@ -6,12 +6,13 @@ import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { balanceResource } from "../../resources/balance.ts";
 import { depositResource } from "../../resources/deposit.ts";
+import type { Reader } from "../../store/reader.ts";
 import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
-import { firstOf } from "../page-of-list.ts";
+import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {
@@ -124,17 +125,22 @@ export async function listDeposits(
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
+    if (after !== null && ofScope(scope, await reader.deposits.get(after)) === null) return refuseCursor();
     const found = await reader.deposits.list(scope, after, limit + 1);
     const { rows, more } = firstOf(found, limit, ({ id }) => id);
     const data = await Promise.all(
       rows.map(async (deposit) => {
-        const counted = countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
+        const counted = await countedIn(reader, deposit);
         return { ...depositResource(deposit), counts_for: counted.toString() };
       }),
     );
     return { object: "list", data, ...more };
   });
 }
+
+/** What a deposit counts for, as it was corrected. */
+export const countedIn = async (reader: Reader, deposit: Deposit): Promise<bigint> =>
+  countedAmount(deposit, await reader.corrections.newestOf(deposit.id));
 
 /** What an organisation has in one mode, asset by asset. */
 export async function showBalances(

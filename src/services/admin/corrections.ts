@@ -2,7 +2,7 @@ import { hashSecret } from "../../core/api-key.ts";
 import { type Correction, countedAmount, differenceOf, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
+import { AMOUNT_MAX, displayAmount, parseAmount } from "../../core/money.ts";
 import { approvalOfCorrection, isAboveThreshold } from "../../core/passkey.ts";
 import { type Balance, correct, NO_BALANCE } from "../../core/postings.ts";
 import type { PersonCaller } from "../../core/roles.ts";
@@ -23,8 +23,9 @@ export type CorrectInput = {
 };
 
 /**
- * Records what a deposit really brought, and posts the difference. Where the difference is above the organisation's passkey
- * threshold it is only proposed, and waits for a second person. The same amount again is answered with the correction that is there.
+ * Records what a deposit really brought, and posts the difference. Where the difference, or that of all corrections of the deposit
+ * together, is above the organisation's passkey threshold it is only proposed, and waits for a second person. The same amount again
+ * is answered with the correction that is there.
  */
 export async function correctBalance(
   ctx: Context,
@@ -62,7 +63,8 @@ export async function correctBalance(
       };
       const problem = refuseUnacknowledged(instance, deposit.mode) ?? refuseDifference(balance, correction);
       if (problem) return { answer: problem };
-      return isAboveThreshold(organisation.passkeyThreshold, movedBy(correction))
+      const { passkeyThreshold } = organisation;
+      return movedBy(correction, deposit).some((moved) => isAboveThreshold(passkeyThreshold, moved))
         ? written(null, { ...correction, status: "proposed" }, recordedAt)
         : written(null, correction, recordedAt);
     },
@@ -82,7 +84,10 @@ function correctedAlready(
       `The correction ${newest.id} of this deposit waits for a second person. It is approved or withdrawn first.`,
     );
   return newest === null && deposit.amount === amountAfter
-    ? refuseField("amount", `is what the deposit brought as it was recorded: ${deposit.amount}`)
+    ? refuseField(
+        "amount",
+        `is what the deposit brought as it was recorded: ${displayAmount(deposit.amount, deposit.asset)}`,
+      )
     : null;
 }
 
@@ -93,7 +98,7 @@ function refuseDifference(found: Balance | null, correction: Correction): Refusa
   if (available + difference < 0n)
     return refuse(
       "insufficient_funds",
-      `${available} ${correction.asset} is available, and ${-difference} is to be taken back. What is held or paid cannot be.`,
+      `${displayAmount(available, correction.asset)} is available, and ${displayAmount(-difference, correction.asset)} is to be taken back. What is held or paid cannot be.`,
     );
   const room = AMOUNT_MAX - available - held - paid;
   return difference > room
@@ -164,8 +169,8 @@ export async function decideCorrection(
       passkeys: caller.userId,
     },
     decide(snapshot, now): Audited<CorrectionResource> {
-      const { correction, balance, instance, recordedAt } = snapshot;
-      if (!correction) return { answer: correctionNotFound(id) };
+      const { correction, deposit, balance, instance, recordedAt } = snapshot;
+      if (!correction || !deposit) return { answer: correctionNotFound(id) };
       const closed = refuseDecided(correction);
       if (closed) return { answer: closed };
       const decidedAs = (status: "recorded" | "withdrawn"): Correction => ({
@@ -179,7 +184,7 @@ export async function decideCorrection(
         refuseDifference(balance, correction);
       if (problem) return { answer: problem };
       const signed = approvalOfCorrection(caller.userId, id);
-      const used = useApproval(snapshot, signed, [movedBy(correction)], now);
+      const used = useApproval(snapshot, signed, movedBy(correction, deposit), now);
       return isRefusal(used)
         ? { answer: used }
         : written(correction, decidedAs("recorded"), recordedAt, used);

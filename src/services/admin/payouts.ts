@@ -31,7 +31,7 @@ import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
-import { firstOf } from "../page-of-list.ts";
+import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { payoutPosting } from "../payout-posting.ts";
 import { releasedOf, submittedOf } from "../rails/release.ts";
 import { owedOn, payoutOn } from "../rails/shown.ts";
@@ -279,7 +279,7 @@ export async function listPayouts(
     if (isRefusal(scope)) return scope;
     if (status === "owed") {
       const at = after === null ? 0 : Number(/^[0-9]{1,15}$/.exec(after)?.[0] ?? Number.NaN);
-      if (Number.isNaN(at)) return refuseField("starting_after", "must be the next_cursor of a page before");
+      if (Number.isNaN(at)) return refuseCursor();
       const { rows, more } = firstOf(await reader.payees.owed(scope, at, limit + 1), limit, placeOf);
       const data: PayoutResource[] = [];
       for (const row of rows) {
@@ -288,6 +288,7 @@ export async function listPayouts(
       }
       return { object: "list", data, ...more };
     }
+    if (after !== null && ofScope(scope, await reader.payouts.get(after)) === null) return refuseCursor();
     const payouts = await reader.payouts.list(scope, status, after, limit + 1);
     const { rows, more } = firstOf(payouts, limit, ({ id }) => id);
     const data: PayoutResource[] = [];

@@ -38,15 +38,29 @@ export async function statementOf(
   const found = await ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
-    const accounts = await reader.history.accounts(scope);
+    const all = await reader.history.accounts(scope);
+    const accounts = all.filter(({ asset }) => input.asset === undefined || asset === input.asset);
+    if (input.asset !== undefined && accounts.length === 0) return refuseUnknownAsset(all);
     return {
-      accounts: accounts.filter(({ asset }) => input.asset === undefined || asset === input.asset),
+      accounts,
       first: await reader.history.postingsSince(from),
       last: await reader.history.postingsSince(to),
     };
   });
   return isRefusal(found) ? found : pagesOf(ctx, found);
 }
+
+const NAMED_MAX = 20;
+
+const refuseUnknownAsset = (all: readonly { readonly asset: string }[]): Refusal => {
+  const named = all.slice(0, NAMED_MAX).map(({ asset }) => asset);
+  return refuseField(
+    "asset",
+    named.length === 0
+      ? "must be an asset that came in; nothing did yet"
+      : `must be an asset that came in, such as ${named.join(", ")}`,
+  );
+};
 
 /** The columns of a CSV file. */
 const STATEMENT_COLUMNS = [

@@ -2,6 +2,7 @@ import type { Deposit } from "../../core/deposit.ts";
 import type { Refusal } from "../../core/errors.ts";
 import type { Balance } from "../../core/postings.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { countedIn } from "../admin/balances.ts";
 import type { Context } from "../context.ts";
 
 /** What an organisation has of each asset, in both modes, and a page of what came in. */
@@ -12,8 +13,8 @@ export type MoneyPage = {
   readonly balances: readonly AssetBalance[];
   /** Of the mode that the caller is not in. */
   readonly otherBalances: readonly AssetBalance[];
-  /** Newest first. */
-  readonly deposits: readonly Deposit[];
+  /** Newest first. `counted` is what a deposit counts for, as it was corrected. */
+  readonly deposits: readonly (Deposit & { readonly counted: bigint })[];
   /** The deposit after which the next page begins; null at the end. */
   readonly next: string | null;
 };
@@ -38,7 +39,9 @@ export async function readMoney(
         organisationId,
         mode: mode === "live" ? "sandbox" : "live",
       }),
-      deposits,
+      deposits: await Promise.all(
+        deposits.map(async (deposit) => ({ ...deposit, counted: await countedIn(reader, deposit) })),
+      ),
       next: found.length > PAGE_SIZE ? (deposits.at(-1)?.id ?? null) : null,
     };
   });

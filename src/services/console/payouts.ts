@@ -1,4 +1,4 @@
-import { type Correction, countedAmount, movedBy } from "../../core/correction.ts";
+import { type Correction, movedBy } from "../../core/correction.ts";
 import type { Deposit } from "../../core/deposit.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import { isAboveThreshold, type Priced } from "../../core/passkey.ts";
@@ -7,6 +7,7 @@ import type { Waiting } from "../../core/rail.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { OnChain } from "../../resources/payout.ts";
 import type { Reader } from "../../store/reader.ts";
+import { countedIn } from "../admin/balances.ts";
 import { correctionNotFound } from "../admin/corrections.ts";
 import { type Asked, readBatch } from "../admin/payout-batch.ts";
 import type { Context } from "../context.ts";
@@ -87,8 +88,9 @@ export async function readCorrection(
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const correction = await reader.corrections.get(id);
-    return correction && isOf(caller, correction)
-      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, [movedBy(correction)]) }
+    const deposit = correction && (await reader.deposits.get(correction.depositId));
+    return deposit && isOf(caller, correction)
+      ? { correction, needsPasskey: await isAboveThresholdOf(reader, caller, movedBy(correction, deposit)) }
       : correctionNotFound(id);
   });
 }
@@ -127,7 +129,7 @@ export async function readCountedDeposit(
   return ctx.store.read(async (reader) => {
     const deposit = await reader.deposits.get(id);
     if (!deposit || !isOf(caller, deposit)) return refuse("deposit_not_found", `There is no deposit ${id}.`);
-    return { deposit, counted: countedAmount(deposit, await reader.corrections.newestOf(id)) };
+    return { deposit, counted: await countedIn(reader, deposit) };
   });
 }
 

@@ -54,7 +54,10 @@ describe("a correction", () => {
 
   test("never takes back what is held, nor brings more than a balance holds", async () => {
     must(await open(stage, stage.operator, { amount: "400" }));
-    await expectRefused(ctx, () => correct("399"), ["insufficient_funds", "600 USDC is available, and 601"]);
+    await expectRefused(ctx, () => correct("399"), [
+      "insufficient_funds",
+      "0.0006 USDC is available, and 0.000601 USDC is to be taken back.",
+    ]);
     must(await correct("400"));
     expect(await available()).toBe("0");
     await fund("5");
@@ -67,7 +70,7 @@ describe("a correction", () => {
   test("is refused where it says nothing new, nothing at all, or comes from another", async () => {
     await expectRefused(ctx, () => correct("1000"), [
       "validation_failed",
-      "amount: is what the deposit brought",
+      "amount: is what the deposit brought as it was recorded: 0.001 USDC",
     ]);
     await expectRefused(ctx, () => correct("-1"), [
       "validation_failed",
@@ -129,6 +132,18 @@ describe("a correction above the passkey threshold", () => {
     });
     expect(await available()).toBe("799");
     await expectRefused(ctx, () => decide(proposed.id, "withdraw"), ["illegal_transition", ""]);
+  });
+
+  test("by small steps waits as well, once they add up to more than the threshold", async () => {
+    for (const step of ["950", "900"])
+      expect(must(await correct(step))).toMatchObject({ status: "recorded" });
+    const down = must(await correct("890"));
+    expect(down).toMatchObject({ status: "proposed", amount_before: "900", amount_after: "890" });
+    must(await decide(down.id, "withdraw"));
+    for (const step of ["1000", "1100"])
+      expect(must(await correct(step))).toMatchObject({ status: "recorded" });
+    expect(must(await correct("1101"))).toMatchObject({ status: "proposed" });
+    expect(await available()).toBe("1100");
   });
 
   test("of the machine's operator waits for a person too, and may be withdrawn", async () => {

@@ -46,22 +46,36 @@ function createPayeesReader(tables: Tables): SqliteReader["payees"] {
       .orderBy(asc(position))
       .limit(limit)
       .all();
-  const listed = (scope: Scope, assets: (asset: string) => boolean, limit: number, only?: SQL) =>
+  /** @param parts the conditions of parts of the list, each read in the order of its index */
+  const listed = (
+    scope: Scope,
+    assets: (asset: string) => boolean,
+    limit: number,
+    ...parts: readonly (SQL | undefined)[]
+  ) =>
     accountsIn(tables, scope)
       .filter(({ asset }) => assets(asset))
-      .flatMap((of) => rowsOf(of.account, limit, only).map((row) => ({ ...row, asset: of.asset })))
+      .flatMap((of) => parts.map((part) => ({ ...of, part })))
+      .flatMap(({ account: of, asset, part }) => rowsOf(of, limit, part).map((row) => ({ ...row, asset })))
       .toSorted(oldestFirst)
       .slice(0, limit)
       .map(({ position: at, payee: name, asset, ...balance }) => ({ at, payee: name, asset, balance }));
   const anyAsset = () => true;
+  const owed = gt(payable, 0n);
   return {
-    list: (scope, after, limit) => listed(scope, anyAsset, limit, gt(position, after)),
+    list: (scope, after, limit) =>
+      listed(
+        scope,
+        anyAsset,
+        limit,
+        ...[owed, eq(payable, 0n)].map((part) => and(gt(position, after), part)),
+      ),
     owed: (scope, after, limit, only) =>
       listed(
         scope,
         only === undefined ? anyAsset : (asset) => asset === only,
         limit,
-        and(gt(position, after), gt(payable, 0n)),
+        and(gt(position, after), owed),
       ),
     owedTo: (scope, name) =>
       listed(scope, (asset) => asset === name.asset, 1, eq(payee, name.payee)).filter(

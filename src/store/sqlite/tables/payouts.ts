@@ -66,7 +66,9 @@ export const payees = sqliteTable(
   },
   (t) => [
     uniqueIndex("payees_by_name").on(t.account, t.payee),
+    // A list of all payees is made of those that something is owed to, and the others.
     index("payees_owed").on(t.account).where(sql`${t.payable} > 0`),
+    index("payees_owed_nothing").on(t.account).where(sql`${t.payable} = 0`),
     check("payees_not_negative", sql`${t.payable} >= 0 AND ${t.submitted} >= 0 AND ${t.paidOut} >= 0`),
     check(
       "payees_integers",

@@ -1,0 +1,1 @@
+CREATE INDEX `payees_owed_nothing` ON `payees` (`account`) WHERE "payees"."payable" = 0;
