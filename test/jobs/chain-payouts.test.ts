@@ -3,7 +3,7 @@ import { DAY_MS } from "../../src/core/time.ts";
 import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
-import { resumeRail } from "../../src/services/rails/states.ts";
+import { resumeRail, setRailCode } from "../../src/services/rails/states.ts";
 import {
   ALICE,
   BOB,
@@ -124,6 +124,10 @@ describe("payees", () => {
     must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE }));
     must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE, rail: "book" }));
     await paying.payOut();
+    // What was released is in that payout: it frees nothing that is owed later from the limits.
+    await paying.owe(ALICE, "1001");
+    await paying.payOut();
+    expect(await paying.waits()).toEqual([[ALICE, "above_payout_limit"]]);
     expect(paying.chain.sent).toEqual([]);
     expect(await paying.list("submitted")).toMatchObject([
       { rail: "book", waits_for: null, transaction: null },
@@ -180,6 +184,10 @@ describe("limits", () => {
       [BOB, 101n],
     ]);
     expect(account(BOB)).toMatchObject({ payable: 50n, paidOut: 101n });
+    // A release is used up with its payout.
+    await paying.owe(BOB, "51");
+    await paying.payOut();
+    expect(await paying.waits()).toEqual([[BOB, "above_payout_limit"]]);
   });
 
   test("of 24 hours are kept at their edge, by the time of the records, and nobody behind uses them up", async () => {
@@ -291,6 +299,36 @@ describe("what keeps a payout", () => {
     await paying.payOut();
     expect(await paying.list("paid")).toHaveLength(2);
     for (const raw of paying.chain.sent) expect((await decodeTransaction(raw))!.fees.max <= 110n).toBe(true);
+  });
+
+  test("fees above the most that is paid, with nothing under way: nothing is signed", async () => {
+    paying.chain.fees = { max: 2_100n, priority: 50n };
+    await paying.owe(ALICE);
+    await paying.step();
+    expect([await paying.waits(), paying.chain.sent]).toEqual([[[ALICE, "fees"]], []]);
+    paying.chain.fees = { max: 100n, priority: 10n };
+    await paying.payOut();
+    expect(await paying.list("paid")).toHaveLength(1);
+  });
+
+  test("what is under way is spent, though no block has it", async () => {
+    paying.chain.balance = 150n;
+    await paying.owe(ALICE);
+    await paying.step();
+    await paying.owe(BOB);
+    await paying.step(PAYOUT_MS);
+    expect(await paying.waits()).toEqual([[BOB, "no_money"]]);
+    expect(new Set(paying.chain.sent).size).toBe(1);
+  });
+
+  test("a stop that comes while a payout is being signed: it is not committed", async () => {
+    paying.chain.onAsked = async (question) => {
+      const stop = { code: "other_amount", detail: "pay_1" } as const;
+      if (question === "gasOf") await setRailCode(paying.ctx, [{ mode: "sandbox", asset: "USDC" }], stop);
+    };
+    await paying.owe(ALICE);
+    await paying.step();
+    expect([await paying.waits(), paying.chain.sent]).toEqual([[[ALICE, "other_amount"]], []]);
   });
 
   test("a fee spike below the most that is paid: each is replaced with its nonce, and paid once", async () => {
