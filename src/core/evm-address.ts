@@ -4,7 +4,7 @@ import { chainOfCaip2 } from "./x402/chains.ts";
 /** Addresses of EVM chains as payees write them, and the call that pays them a token. */
 
 const ADDRESS = /^(?:(eip155:[0-9]+):)?0x([0-9a-fA-F]{40})$/;
-const ZERO = `0x${"0".repeat(40)}`;
+export const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 
 /** What payouts of an asset are sent with: a token on a chain, and the wallet that holds it. */
 export type TokenOfWallet = { readonly chainId: number; readonly token: string; readonly wallet: string };
@@ -22,8 +22,16 @@ export function payeeAddress(
   if (chain !== undefined && chainOfCaip2(chain) !== chainId) return { code: "other_chain" };
   if (!isWellWritten(digits)) return { code: "wrong_checksum" };
   const address = `0x${digits.toLowerCase()}`;
-  const isPayable = address !== ZERO && address !== token.toLowerCase() && address !== wallet.toLowerCase();
+  const isPayable =
+    address !== ZERO_ADDRESS && address !== token.toLowerCase() && address !== wallet.toLowerCase();
   return isPayable ? { address } : { code: "not_payable" };
+}
+
+/** An address in lower case; null for other text, and where its capitals are not its checksum. */
+export function parseEvmAddress(text: string): string | null {
+  const [, chain, digits] = ADDRESS.exec(text) ?? [];
+  const isAddress = chain === undefined && digits !== undefined && isWellWritten(digits);
+  return isAddress ? `0x${digits.toLowerCase()}` : null;
 }
 
 /** Capitals are a checksum of the address (ERC-55). An address in one case has none. */

@@ -1,6 +1,7 @@
-import { BaseError, type Client, RpcRequestError, TransactionReceiptNotFoundError } from "viem";
+import { BaseError, type Client, erc20Abi, RpcRequestError, TransactionReceiptNotFoundError } from "viem";
 import { call, getBalance, getTransactionReceipt, readContract } from "viem/actions";
 import type { ChainCall } from "../core/chain-transaction.ts";
+import { TRANSFER_TOPIC } from "../core/chain-transfer.ts";
 import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 import { createEvmWallet, type EvmWallet, MESSAGE_CHARACTERS_MAX } from "./evm-wallet.ts";
@@ -19,18 +20,6 @@ type TokenAddress = `0x${string}`;
 
 type Hex = TokenAddress;
 
-const ABI = [
-  {
-    type: "function",
-    name: "balanceOf",
-    stateMutability: "view",
-    inputs: [{ name: "account", type: "address" }],
-    outputs: [{ name: "", type: "uint256" }],
-  },
-] as const;
-
-/** Keccak-256 of `Transfer(address,address,uint256)`. */
-const TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const YES = `0x${"1".padStart(64, "0")}`;
 
 export function createEvmTreasury(
@@ -50,7 +39,7 @@ export function createEvmTreasury(
           what === "coin"
             ? await getBalance(client, { address: address as Hex, blockTag: "latest" })
             : await readContract(client, {
-                ...{ address: what, abi: ABI, functionName: "balanceOf", args: [address as Hex] },
+                ...{ address: what, abi: erc20Abi, functionName: "balanceOf", args: [address as Hex] },
                 blockTag: "latest",
               }),
       })),

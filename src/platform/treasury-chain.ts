@@ -9,6 +9,7 @@ import {
 } from "../core/chain-transfer.ts";
 import type { BlockId, WatchKey } from "../core/treasury-watch.ts";
 import type { Away, ChainAsker } from "./ask-chain.ts";
+import { MESSAGE_CHARACTERS_MAX } from "./evm-wallet.ts";
 
 /** What a treasury asks of its chain. It never throws for what a node says. */
 export type TreasuryChain = {
@@ -31,8 +32,6 @@ export type TreasuryChain = {
 export type NoLogs = { readonly refused: string } | { readonly wrong: "logs" };
 
 type Hex = `0x${string}`;
-
-const MESSAGE_CHARACTERS_MAX = 200;
 
 /** @param confirmations how many blocks there must be, the block itself and those after it, before it is confirmed */
 export function createTreasuryChain(

@@ -9,7 +9,7 @@ import {
   transferKey,
   transfersIn,
 } from "../../src/core/chain-transfer.ts";
-import { parseChecksumAddress } from "../../src/core/checksum-address.ts";
+import { parseEvmAddress } from "../../src/core/evm-address.ts";
 import { AMOUNT_MAX } from "../../src/core/money.ts";
 import {
   expectedBalance,
@@ -346,7 +346,7 @@ test("sums beyond what the ledger can hold are refused", () => {
 test("an address is read in one case or with its checksum", () => {
   const lower = TREASURY.toLowerCase();
   const capitals = `0x${lower.slice(2).toUpperCase()}`;
-  for (const text of [TREASURY, lower, capitals]) expect(parseChecksumAddress(text)).toBe(lower);
+  for (const text of [TREASURY, lower, capitals]) expect(parseEvmAddress(text)).toBe(lower);
   for (const text of [
     TREASURY.replace("A6", "a6"),
     lower.slice(2),
@@ -355,5 +355,5 @@ test("an address is read in one case or with its checksum", () => {
     "",
     "0x",
   ])
-    expect(parseChecksumAddress(text)).toBeNull();
+    expect(parseEvmAddress(text)).toBeNull();
 });

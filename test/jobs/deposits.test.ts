@@ -732,6 +732,24 @@ test("a restored ledger finds what was credited since its backup, and credits it
   );
 });
 
+test("a token of more than the ledger can hold is not watched, or stops", async () => {
+  const rich = startModelToken(CHAIN_ID, { [TREASURY.toLowerCase()]: 2n ** 63n });
+  rich.mine([], CONFIRMATIONS);
+  job = newJob(watchingOf(treasuryIn(), rich));
+  await step();
+  expect([reported, ctx.reader.treasuryWatches.list()]).toEqual([["stopped too_large"], []]);
+  await rich.stop();
+  await registered();
+  chain.mine([], CONFIRMATIONS);
+  job = newJob();
+  await step();
+  chain.mine([chain.transaction(pays(2n ** 200n))], CONFIRMATIONS);
+  await step();
+  await step();
+  expect(reported).toEqual(["stopped too_large", "stopped too_large"]);
+  expect(watch()).toMatchObject({ stopped: "too_large", received: 0n, balance: 500n });
+});
+
 test("a chain of which no known block is left credits nothing, and says so", async () => {
   await registered();
   chain.mine([], CONFIRMATIONS);

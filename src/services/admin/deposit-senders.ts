@@ -1,6 +1,6 @@
-import { parseChecksumAddress } from "../../core/checksum-address.ts";
 import type { DepositSender } from "../../core/deposit-sender.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { parseEvmAddress, ZERO_ADDRESS } from "../../core/evm-address.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { type SenderResource, senderResource } from "../../resources/chain-transfer.ts";
 import type { Audited } from "../audited.ts";
@@ -20,8 +20,6 @@ type SenderInput = {
   /** `0x` and 40 hex digits, with its checksum or in one case. */
   readonly address: string;
 };
-
-const ZERO = `0x${"0".repeat(40)}`;
 
 /** Whose it is already is told, since the operator of the machine sees all organisations. */
 const taken = ({ organisationId }: DepositSender): Refusal =>
@@ -61,10 +59,10 @@ export async function addDepositSender(
 
 /** The address in lower case; refused where it can be nobody's. */
 function senderIn({ treasuries }: Context, { mode, address: text }: SenderInput): string | Refusal {
-  const address = parseChecksumAddress(text);
+  const address = parseEvmAddress(text);
   if (address === null)
     return refuseField("address", "must be 0x and 40 hex digits, with its checksum or in one case");
-  if (address === ZERO)
+  if (address === ZERO_ADDRESS)
     return refuseField("address", "must be somebody's address; nobody has the zero address");
   const isOurs = treasuries.some((one) => one.mode === mode && one.address.toLowerCase() === address);
   return isOurs
@@ -80,7 +78,7 @@ export async function removeDepositSender(
   const { organisation_id: organisationId, mode } = input;
   const refused = refuseUnlisted("mode", mode, MODES);
   if (refused) return refused;
-  const address = parseChecksumAddress(input.address) ?? input.address;
+  const address = parseEvmAddress(input.address) ?? input.address;
   return administer(ctx, MACHINE, "admin", {
     scope: { organisationId, mode },
     needs: { depositSender: { mode, address } },

@@ -1,5 +1,6 @@
 import { mergeTransfers, type TransferInBlock } from "../../core/chain-transfer.ts";
 import { isRefusal } from "../../core/errors.ts";
+import { AMOUNT_MAX } from "../../core/money.ts";
 import type { Treasury } from "../../core/treasury.ts";
 import {
   type BlockId,
@@ -106,6 +107,7 @@ async function begin(
   if (isAway(opening)) return awayFor(opening);
   const { balance } = opening;
   if (balance === null) return CHANGED_MEANWHILE;
+  if (balance > AMOUNT_MAX) return { outcome: "stopped", why: "too_large" };
   const { mode, asset } = treasury;
   const id = ctx.newId("treasuryWatch");
   const watch = await ctx.store.execute({
