@@ -101,22 +101,13 @@ const failedEnd = (status: Payout["status"], reason: string): PayoutEnd | null =
   status === "failed" ? null : { status: "failed", reason, returned: status === "paid" };
 
 /**
- * What follows where another transaction of the wallet has the nonce: nothing of this payout was sent.
- *
- * @param mayBeOwn whether the ledger was restored since: the other transaction may then be this payout's own, which it has forgotten
+ * What follows where the nonce is used, and the node has no receipt of the payout's own transactions. That another transaction has
+ * the nonce is likely and not certain: a node may lag behind itself, or have lost its index, and the ledger may have forgotten a
+ * transaction of its own. To pay again would then pay twice, so that a person looks.
  */
-export function givenUpVerdict(
-  { id, status }: Pick<Payout, "id" | "status">,
-  nonce: number,
-  mayBeOwn: boolean,
-): Verdict {
-  const why = `another transaction of the wallet has its nonce ${nonce}`;
+export function givenUpVerdict({ id, status }: Pick<Payout, "id" | "status">, nonce: number): Verdict {
+  const why = `the node says that another transaction of the wallet has its nonce ${nonce}`;
   const stops = { code: "unknown_transactions", detail: `${id}: ${why}` } as const;
-  return mayBeOwn
-    ? {
-        end: null,
-        problem: `${why}, which may have paid it before the restore: look at the chain, then mark it as paid or as failed`,
-        stops,
-      }
-    : { end: failedEnd(status, why), problem: null, stops };
+  const problem = `${why}: look whether the payee has the money, then mark it as paid or as failed`;
+  return { end: null, problem: status === "failed" ? null : problem, stops };
 }

@@ -255,22 +255,21 @@ describe("a reorganisation", () => {
 });
 
 describe("another program with the wallet's key", () => {
-  test("has the nonce: the payout failed and is owed again, all stops, and a person decides", async () => {
+  test("has the nonce: whether the payee was paid is not known, all stops, and a person decides", async () => {
     await paying.owe(ALICE);
     await paying.step();
     paying.chain.useNonce();
     paying.chain.mine(CONFIRMATIONS);
     await paying.step();
-    expect(await paying.list("failed")).toMatchObject([
-      { reason: expect.stringContaining("has its nonce 0") },
+    expect(await paying.list("submitted")).toMatchObject([
+      { waits_for: { code: "decision", message: expect.stringContaining("has its nonce 0") } },
     ]);
     await paying.owe(BOB);
     await paying.payOut();
-    expect(await paying.waits()).toEqual([
-      [ALICE, "unknown_transactions"],
-      [BOB, "unknown_transactions"],
-    ]);
+    expect(await paying.waits()).toEqual([[BOB, "unknown_transactions"]]);
     expect(new Set(paying.chain.sent).size).toBe(1);
+    const payout_id = await idOf("submitted");
+    must(await failPayoutOf(paying.ctx, MACHINE, { payout_id, reason: "not on the chain" }));
     must(await resume());
     await paying.payOut();
     expect(await paying.waits()).toEqual([[ALICE, "failed"]]);
@@ -342,7 +341,12 @@ describe("a restored ledger", () => {
     paying.chain.mine(CONFIRMATIONS);
     await paying.step();
     expect(await paying.list("submitted")).toMatchObject([
-      { waits_for: { code: "decision", message: expect.stringContaining("before the restore") } },
+      {
+        waits_for: {
+          code: "decision",
+          message: expect.stringContaining("look whether the payee has the money"),
+        },
+      },
     ]);
     must(await markPaid(paying.ctx, MACHINE, { payout_id: await idOf("submitted"), reference: "found it" }));
     expect(await paying.list("paid")).toHaveLength(1);

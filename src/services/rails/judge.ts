@@ -9,7 +9,6 @@ import type { EvmTreasury } from "../../platform/evm-treasury.ts";
 import type { Put } from "../../store/change.ts";
 import { type Stopped, stopped, UNDER_WAY_MAX, walletKey } from "../chain/wallet.ts";
 import type { Context } from "../context.ts";
-import { mayBeOutdated } from "../instance.ts";
 import { payoutPosting } from "../payout-posting.ts";
 
 /** What became of payouts: each is accounted for when its transaction has ended, and again where a reorganisation has opened that. */
@@ -84,7 +83,6 @@ async function judgeOne(
         payoutTransaction: before,
         payoutChainTransaction: now,
         railStates: [railState = null],
-        instance,
         recordedAt,
       },
       at,
@@ -94,7 +92,7 @@ async function judgeOne(
       if (!isAsSeen) return { answer: null };
       const found =
         receipt === null
-          ? givenUpVerdict(payout, now.nonce, mayBeOutdated(instance, now.createdAt))
+          ? givenUpVerdict(payout, now.nonce)
           : verdictOf(payout, outcomeOf(paymentOf(now, payout), receipt));
       const row: PayoutTransaction = { ...before, judged: true, problem: found.problem };
       const puts: readonly Put[] = [
