@@ -66,7 +66,9 @@ test("an export is a new file of CSV, whatever a payee is called", async () => {
   const done = await cli.json("payouts", "export", fileOf("failed.csv"), ...account, "--status", "failed");
   expect(done).toEqual({ object: "export", file: fileOf("failed.csv"), rows: 2 });
   const [header, ...rows] = linesOf("failed.csv");
-  expect(header).toBe("id,status,payee,asset,amount,rail,reference,reason,waits_for,transaction,created_at,ended_at");
+  expect(header).toBe(
+    "id,status,payee,asset,amount,rail,reference,reason,waits_for,transaction,created_at,ended_at",
+  );
   expect(rows[0]).toContain(`,failed,"'=2+3, ""x""",USDC,500000,book,,no such account,`);
   expect(rows[1]).toContain(",failed,acme,USDC,1500000,book,wire 17,closed,");
   expect(statSync(fileOf("failed.csv")).mode & 0o777).toBe(0o600);

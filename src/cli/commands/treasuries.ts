@@ -24,7 +24,17 @@ export function addTreasuries(program: Command, tools: CommandLineTools): void {
       data.length === 0
         ? "No wallet holds money on a chain: people pay in and out by their own means."
         : table(
-            ["mode", "asset", "chain", "token", "address", "one payout", "in 24 hours", "deposits", "payouts"],
+            [
+              "mode",
+              "asset",
+              "chain",
+              "token",
+              "address",
+              "one payout",
+              "in 24 hours",
+              "deposits",
+              "payouts",
+            ],
             data.map(({ mode, asset, chain, token, address, payout_max: payout, day_max: day, ...state }) => [
               ...[mode, asset, chain, token, address],
               ...[displayAmount(BigInt(payout), asset), displayAmount(BigInt(day), asset)],
