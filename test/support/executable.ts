@@ -6,6 +6,10 @@ import type { Json } from "./client.ts";
 /** The executable, in a folder of its own, as somebody who downloaded it runs it. */
 
 const EXECUTABLE = resolve(import.meta.dir, "../../dist/holdfast");
+/** The same from the source, for tests that CI also runs with `EXECUTABLE`. */
+export const PROGRAM: readonly string[] = process.env.EXECUTABLE
+  ? [process.env.EXECUTABLE]
+  : [process.execPath, resolve(import.meta.dir, "../../src/main.ts")];
 const COMMAND_MS = 60_000;
 const READY_MS = 20_000;
 const DRAIN_MS = 10_000;
@@ -31,6 +35,7 @@ export type RunningServer = {
   printed(): string;
   /** Sends SIGTERM. Answers the exit code. */
   end(): Promise<number>;
+  kill(): Promise<void>;
 };
 
 /**
@@ -40,8 +45,10 @@ export type RunningServer = {
 export function install(
   settings: Readonly<Record<string, string>>,
   authority: string | null = null,
+  program: readonly string[] = [EXECUTABLE],
 ): Installation {
-  if (!existsSync(EXECUTABLE)) throw new Error("dist/holdfast is missing: run `bun run build` first");
+  if (program[0] === EXECUTABLE && !existsSync(EXECUTABLE))
+    throw new Error("dist/holdfast is missing: run `bun run build` first");
   const root = mkdtempSync(join(tmpdir(), "holdfast-installed-"));
   const folder = join(root, "folder");
   mkdirSync(folder);
@@ -53,7 +60,7 @@ export function install(
   };
   const servers: Bun.Subprocess[] = [];
   const run: Installation["run"] = async (...args) => {
-    const child = Bun.spawn([EXECUTABLE, ...args], {
+    const child = Bun.spawn([...program, ...args], {
       ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: COMMAND_MS },
     });
     const [out, err] = await Promise.all(
@@ -67,7 +74,7 @@ export function install(
     run,
     json: async (...args) => JSON.parse(await run(...args, "--json")),
     async serve() {
-      const server = Bun.spawn([EXECUTABLE, "serve"], {
+      const server = Bun.spawn([...program, "serve"], {
         ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: openSync(join(root, "log"), "a") },
       });
       servers.push(server);
@@ -106,6 +113,10 @@ async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<
       const code = await server.exited;
       clearTimeout(tooLong);
       return code;
+    },
+    async kill() {
+      server.kill("SIGKILL");
+      await server.exited;
     },
   };
 }

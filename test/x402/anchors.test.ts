@@ -20,7 +20,7 @@ import { createCaller, createStage, must, open, type Stage, settle, warrantIn } 
 import { until } from "../support/until.ts";
 import { chainWithBlocksByHand } from "./blocks-by-hand.ts";
 import { CHAIN_ID, type Chain, NETWORK_V2 } from "./chain.ts";
-import { type Answer, listen } from "./listener.ts";
+import { startNode } from "./node.ts";
 
 const CONFIRMATIONS = 3;
 const FEE_MAX = 10n ** 12n;
@@ -213,22 +213,6 @@ describe("kill -9 of a server", () => {
   });
   afterEach(() => folder.close());
 
-  /** A node between the server and the chain, and what it was sent. */
-  async function startNode(answer: (method: string) => "forward" | "never" | "forward, never") {
-    const sent: string[] = [];
-    const node = await listen(async (request): Promise<Answer> => {
-      const body = await request.text();
-      const { method, params } = JSON.parse(body) as { method: string; params: string[] };
-      if (method === "eth_sendRawTransaction") sent.push(params[0]!);
-      const how = answer(method);
-      if (how === "never") return "never";
-      const headers = { "Content-Type": "application/json" };
-      const reply = await fetch(chain.url, { method: "POST", headers, body });
-      return how === "forward" ? reply : "never";
-    });
-    return { ...node, sent };
-  }
-
   for (const [when, held] of [
     ["once an anchor is signed and kept, before the node has it", "never"],
     ["once the node has it, before that is known", "forward, never"],
@@ -236,10 +220,8 @@ describe("kill -9 of a server", () => {
     test(
       `${when}: it is on the chain once, and named`,
       async () => {
-        let isHeld = true;
-        const node = await startNode((method) =>
-          method === "eth_sendRawTransaction" && isHeld ? held : "forward",
-        );
+        const node = await startNode(chain);
+        node.react(({ method }) => (method === "eth_sendRawTransaction" ? held : "forward"));
         try {
           const settings = {
             ...{ ANCHOR: "evm", ANCHOR_RPC: `${NETWORK_V2}=${node.url}`, ANCHOR_KEY: key },
@@ -252,7 +234,7 @@ describe("kill -9 of a server", () => {
           await settled(folder.ctx, await createStage(folder.ctx));
           await leaves;
           await server.end("SIGKILL");
-          isHeld = false;
+          node.recover();
           const [transaction] = folder.ctx.reader.chainTransactions.after(null, 10);
           expect(transaction!.signings.map(({ raw }) => raw)).toEqual([node.sent[0]!]);
           if (held === "forward, never") await chain.mine(1);

@@ -40,6 +40,7 @@ export type Chain = {
 
 const DEPLOYER = 0;
 const FACILITATOR = 1;
+const CUSTOMER = 2;
 const POLL_MS = 20;
 
 /** Hardhat's own accounts, which have ether for the gas. */
@@ -64,6 +65,8 @@ const walletOf = (url: string, index: number) =>
 
 /** The account that pays the gas of settlements. */
 export const facilitatorWallet = (chain: Chain) => walletOf(chain.url, FACILITATOR);
+/** An account of somebody who sends tokens. */
+export const customerWallet = (chain: Chain) => walletOf(chain.url, CUSTOMER);
 
 /** Starts the chain and puts the token on it. */
 export async function startChain(): Promise<Chain> {

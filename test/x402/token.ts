@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import solc from "solc";
 import type { Hex } from "viem";
 
@@ -38,19 +38,20 @@ export const TOKEN_ABI = [
 export const TOKEN_NAME = "USDC";
 export const TOKEN_VERSION = "2";
 
-const SOURCE = "test-usdc.sol";
-
-/** The token's creation code, compiled by npm's solc without any network. Throws the compiler's errors. */
-export function compileToken(): Hex {
+/** The creation code of a contract in a file of Solidity, compiled by npm's solc without any network. Throws the compiler's errors. */
+export function compileContract(file: string, contract: string): Hex {
+  const source = basename(file);
   const output = JSON.parse(
     solc.compile(
       JSON.stringify({
         language: "Solidity",
-        sources: { [SOURCE]: { content: readFileSync(join(import.meta.dir, SOURCE), "utf8") } },
+        sources: { [source]: { content: readFileSync(file, "utf8") } },
         settings: { outputSelection: { "*": { "*": ["evm.bytecode.object"] } } },
       }),
     ),
   );
   if (output.errors) throw new Error(JSON.stringify(output.errors));
-  return `0x${output.contracts[SOURCE].TestUsdc.evm.bytecode.object}`;
+  return `0x${output.contracts[source][contract].evm.bytecode.object}`;
 }
+
+export const compileToken = (): Hex => compileContract(join(import.meta.dir, "test-usdc.sol"), "TestUsdc");
