@@ -137,16 +137,11 @@ describe("what became of a transaction", () => {
     expect<unknown>(verdictOf(payout(status), outcomeOf(payment, receipt(transfers)))).toMatchObject(verdict);
   });
 
-  test("that another took the nonce of is not known after a restore", () => {
-    expect(givenUpVerdict(payout("submitted"), 3, false)).toMatchObject({
-      end: { status: "failed" },
-      problem: null,
-    });
-    expect(givenUpVerdict(payout("paid"), 3, false)).toMatchObject({ end: { returned: true } });
-    expect(givenUpVerdict(payout("submitted"), 3, true)).toMatchObject({
-      end: null,
-      problem: expect.any(String),
-    });
+  test("that another took the nonce of, as the node says, waits for a person, whatever it was before", () => {
+    const undecided = { end: null, problem: expect.any(String), stops: { code: "unknown_transactions" } };
+    for (const status of ["submitted", "paid"] as const)
+      expect(givenUpVerdict(payout(status), 3)).toMatchObject(undecided);
+    expect(givenUpVerdict(payout("failed"), 3)).toMatchObject({ ...undecided, problem: null });
   });
 });
 

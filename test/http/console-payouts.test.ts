@@ -98,7 +98,7 @@ describe("payouts", () => {
     const before = service.allRows(home);
     const refused = await browser.post(SUBMIT, { ...(await browser.formOn(one, SUBMIT)), payee: ADDRESS });
     expect([refused.status, service.allRows(home)]).toEqual([403, before]);
-    const own = await browser.formOn(`${one}&rail=book`, SUBMIT);
+    const own = await browser.formOn(`${one}&${new URLSearchParams({ rail: "book" })}`, SUBMIT);
     const sent = await browser.post(SUBMIT, { ...own, payee: ADDRESS });
     expect(sent.to).toBe(`${PAYOUTS}?done=submitted`);
     expect((await browser.get(PAYOUTS)).text).toContain(`${ADDRESS} 1.50 USDC Submitted`);

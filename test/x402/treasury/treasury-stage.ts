@@ -136,7 +136,7 @@ export async function openTreasuryStage(
   const stage = await createStage(ctx, { mode: "sandbox", funds });
   const caller = await createCaller(stage);
   const commands = createCommandLine(ctx);
-  const account = ["--organisation", stage.organisationId, "--mode", "sandbox"];
+  const operator = operatorOf(chain, commands, stage.organisationId);
   const reported: string[] = [];
   let time = 0;
   await keepRailStates(ctx);
@@ -151,16 +151,6 @@ export async function openTreasuryStage(
 
   /** What was released to each payee. */
   const released = new Map<string, bigint>();
-  const list = async (status = "owed"): Promise<Json[]> => {
-    const found: Json[] = [];
-    for (let after: string[] = []; ; ) {
-      const args = ["payouts", "list", ...account, "--status", status, "--limit", "1000", ...after];
-      const { data, next_cursor: next } = (await commands.json(...args)) as Json;
-      found.push(...data);
-      if (next === null) return found;
-      after = ["--starting-after", next];
-    }
-  };
   const release = async (payee: string, amount: bigint): Promise<void> => {
     const { id } = warrantIn(await open(stage, caller, { payee, amount: `${amount}` }));
     must(await settle(stage, stage.operator, id, "release"));
@@ -170,15 +160,13 @@ export async function openTreasuryStage(
     time += STEP_MS;
     await jobs.payouts.run();
   };
-  const resume = async (): Promise<void> => {
-    await commands.json("treasuries", "resume", "--mode", "sandbox", "--asset", "USDC");
-  };
   const isDone = async () => {
     const totals = ctx.reader.payees.totals({ organisationId: stage.organisationId, mode: "sandbox" });
     return totals.every(({ payable, submitted }) => payable + submitted === 0n);
   };
   return {
-    ...{ ctx, stage, treasury, commands, reported },
+    ...{ ctx, stage, treasury, commands, reported, ...operator },
+    ...expectationsOf(token, released, operator.payouts),
     async watch() {
       time += STEP_MS;
       await jobs.deposits.run();
@@ -190,21 +178,42 @@ export async function openTreasuryStage(
         await pay();
         await chain.mine(1);
       }
-      throw new Error(
-        `it does not end: ${JSON.stringify([await list(), await list("submitted"), reported])}`,
-      );
+      throw new Error(`it does not end: ${JSON.stringify([await operator.payouts("submitted"), reported])}`);
     },
     restart() {
       jobs = newJobs();
-    },
-    async deposits() {
-      const { data } = (await commands.json("deposits", "list", ...account)) as Json;
-      return data;
     },
     release,
     async owe(payee, amount) {
       await release(payee, amount);
       await token.mint(TREASURY, amount);
+    },
+    close: () => ctx.close(),
+  };
+}
+
+type Operator = Pick<TreasuryStage, "deposits" | "payouts" | "submit" | "resume" | "decide" | "reasons">;
+
+/** What the operator sees and does on the command line. */
+function operatorOf(chain: Chain, commands: CommandLine, organisationId: string): Operator {
+  const account = ["--organisation", organisationId, "--mode", "sandbox"];
+  const list = async (status = "owed"): Promise<Json[]> => {
+    const found: Json[] = [];
+    for (let after: string[] = []; ; ) {
+      const args = ["payouts", "list", ...account, "--status", status, "--limit", "1000", ...after];
+      const { data, next_cursor: next } = (await commands.json(...args)) as Json;
+      found.push(...data);
+      if (next === null) return found;
+      after = ["--starting-after", next];
+    }
+  };
+  const resume = async (): Promise<void> => {
+    await commands.json("treasuries", "resume", "--mode", "sandbox", "--asset", "USDC");
+  };
+  return {
+    async deposits() {
+      const { data } = (await commands.json("deposits", "list", ...account)) as Json;
+      return data;
     },
     payouts: list,
     async submit() {
@@ -224,6 +233,17 @@ export async function openTreasuryStage(
       const waiting = [...(await list("owed")), ...(await list("submitted"))];
       return waiting.map(({ waits_for: waitsFor }) => waitsFor?.message ?? "no reason is shown");
     },
+  };
+}
+
+type Expectations = Pick<TreasuryStage, "expectNothingTwice" | "expectAllPaid">;
+
+function expectationsOf(
+  token: FaultyToken,
+  released: ReadonlyMap<string, bigint>,
+  list: TreasuryStage["payouts"],
+): Expectations {
+  return {
     async expectNothingTwice() {
       const payouts = [...(await list("paid")), ...(await list("submitted"))];
       for (const [payee, amounts] of await arrived(token)) {
@@ -246,7 +266,6 @@ export async function openTreasuryStage(
       expect(await token.balanceOf(TREASURY)).toBe(0n);
       expect(new Set(paid.map(({ reference }) => reference)).size).toBe(paid.length);
     },
-    close: () => ctx.close(),
   };
 }
 
