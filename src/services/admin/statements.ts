@@ -19,8 +19,8 @@ export type StatementInput = {
 };
 
 /** How many postings are summed, or shown, from one snapshot. */
-const SUMMED_AT_ONCE = 20_000;
-const LINES_AT_ONCE = 500;
+const SUMMED_AT_ONCE = 5_000;
+const LINES_AT_ONCE = 200;
 
 /**
  * Every posting of an organisation and mode in a period, with its cause and the balances after it, asset by asset, in pages. It
