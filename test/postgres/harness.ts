@@ -91,6 +91,19 @@ test("the proxy delays what goes through it", async () => {
   expect(performance.now() - began).toBeGreaterThanOrEqual(200);
 });
 
+test("the proxy counts round trips: statements that go together make one", async () => {
+  const proxy = await newProxy();
+  const sql = connectTo(through(proxy, postgres.url()));
+  const asked = () => Promise.all([sql`SELECT 1`, sql`SELECT ${2}::int8`, sql`SELECT 3`]);
+  // Each is prepared when it is first asked.
+  await asked();
+  const before = proxy.roundTrips;
+  await asked();
+  expect(proxy.roundTrips - before).toBe(1);
+  for (let n = 0; n < 3; n++) await sql`SELECT 1`;
+  expect(proxy.roundTrips - before).toBe(4);
+});
+
 test("the proxy drops connections and refuses new ones, until it passes them again", async () => {
   const proxy = await newProxy();
   const sql = connectTo(through(proxy, postgres.url()));

@@ -8,6 +8,8 @@ export type FaultyProxy = {
   readonly port: number;
   /** How many connections go through it now. */
   readonly connections: number;
+  /** How often a client spoke after its server had: each is a round trip that the client waited for. */
+  readonly roundTrips: number;
   /** Passes everything on again, held bytes first. Connections that were broken stay so. */
   pass(): void;
   /** Passes each chunk on so much later, in both directions. */
@@ -31,6 +33,7 @@ export async function startFaultyProxy(port: number): Promise<FaultyProxy> {
   let target = port;
   let mode = PASSING;
   let halved: Direction | null = null;
+  let roundTrips = 0;
 
   const server = createServer((client) => {
     if (mode.isDown) {
@@ -46,6 +49,9 @@ export async function startFaultyProxy(port: number): Promise<FaultyProxy> {
         return isHalved;
       },
       ended: () => void pairs.delete(pair),
+      wentRound() {
+        roundTrips += 1;
+      },
     });
     pairs.add(pair);
   });
@@ -62,6 +68,9 @@ export async function startFaultyProxy(port: number): Promise<FaultyProxy> {
     port: (server.address() as { port: number }).port,
     get connections() {
       return pairs.size;
+    },
+    get roundTrips() {
+      return roundTrips;
     },
     pass() {
       halved = null;
@@ -91,6 +100,7 @@ type Rules = {
   readonly mode: () => Mode;
   readonly takeHalved: (direction: Direction) => boolean;
   readonly ended: () => void;
+  readonly wentRound: () => void;
 };
 
 /** A connection of a client, and that to the server behind it. */
@@ -107,7 +117,12 @@ class Pair {
       new Lane(client, upstream, "to server", rules, reset),
       new Lane(upstream, client, "to client", rules, reset),
     ];
+    let last: Socket = upstream;
     for (const socket of [client, upstream]) {
+      socket.on("data", () => {
+        if (socket === client && last === upstream) rules.wentRound();
+        last = socket;
+      });
       socket.setNoDelay(true);
       socket.on("error", reset);
       socket.on("close", reset);

@@ -38,7 +38,7 @@ export type Postgres = {
 };
 
 /** Where the programs of the newest PostgreSQL that Debian installed are; null where none is here. `POSTGRES_BIN` may name others. */
-export function postgresPrograms(): string | null {
+function postgresPrograms(): string | null {
   const { POSTGRES_BIN } = process.env;
   if (POSTGRES_BIN) return POSTGRES_BIN;
   try {
