@@ -102,6 +102,15 @@ test("the proxy counts round trips: statements that go together make one", async
   expect(proxy.roundTrips - before).toBe(1);
   for (let n = 0; n < 3; n++) await sql`SELECT 1`;
   expect(proxy.roundTrips - before).toBe(4);
+  // What is sent without waiting for an answer is no round trip of its own, in however many pieces it comes.
+  proxy.hold("to client");
+  const first = sql`SELECT 1`.execute();
+  await connectTo(postgres.url())`SELECT 1`;
+  const second = sql`SELECT 3`.execute();
+  await connectTo(postgres.url())`SELECT 1`;
+  proxy.pass();
+  await Promise.all([first, second]);
+  expect(proxy.roundTrips - before).toBe(5);
 });
 
 test("the proxy drops connections and refuses new ones, until it passes them again", async () => {
@@ -112,6 +121,8 @@ test("the proxy drops connections and refuses new ones, until it passes them aga
   proxy.drop();
   expect(proxy.connections).toBe(0);
   await expect(sql`SELECT 1`.execute()).rejects.toThrow();
+  const other = connectTo(through(proxy, postgres.url()), { connectionTimeout: 1 });
+  await expect(other`SELECT 1`.execute()).rejects.toThrow();
   proxy.pass();
   await until("connections pass", () => sql`SELECT 1`.then(() => true).catch(() => false));
 });

@@ -113,16 +113,19 @@ class Pair {
     private readonly rules: Rules,
   ) {
     const reset = () => this.reset();
+    let hasAnswered = true;
+    const asked = () => {
+      if (hasAnswered) rules.wentRound();
+      hasAnswered = false;
+    };
+    const answered = () => {
+      hasAnswered = true;
+    };
     this.lanes = [
-      new Lane(client, upstream, "to server", rules, reset),
-      new Lane(upstream, client, "to client", rules, reset),
+      new Lane(client, upstream, "to server", rules, asked, reset),
+      new Lane(upstream, client, "to client", rules, answered, reset),
     ];
-    let last: Socket = upstream;
     for (const socket of [client, upstream]) {
-      socket.on("data", () => {
-        if (socket === client && last === upstream) rules.wentRound();
-        last = socket;
-      });
       socket.setNoDelay(true);
       socket.on("error", reset);
       socket.on("close", reset);
@@ -149,6 +152,7 @@ class Lane {
     private readonly sink: Socket,
     private readonly direction: Direction,
     private readonly rules: Rules,
+    private readonly passed: () => void,
     private readonly reset: () => void,
   ) {
     source.on("data", (chunk: Buffer) => this.take(chunk));
@@ -171,7 +175,9 @@ class Lane {
     const { held, delayMs } = this.rules.mode();
     if (held === this.direction) return;
     const now = performance.now();
-    while (this.waiting[0] && (delayMs === 0 || this.waiting[0].dueAt <= now))
+    while (this.waiting[0] && (delayMs === 0 || this.waiting[0].dueAt <= now)) {
+      this.passed();
       this.sink.write((this.waiting.shift() as { chunk: Buffer }).chunk);
+    }
   }
 }
