@@ -1,38 +1,24 @@
 /** `bun run postgres`: a real PostgreSQL that tests start, kill and promote, and the proxy that breaks its connections. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { SQL } from "bun";
+import type { SQL } from "bun";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
-import { type FaultyProxy, startFaultyProxy } from "./proxy.ts";
+import { createConnections, through } from "./connections.ts";
+import { startFaultyProxy } from "./proxy.ts";
 import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 
 let postgres: Postgres;
-const closing: (() => unknown)[] = [];
+const { closing, connectTo, newProxy, closeAll } = createConnections(() => postgres.port);
 
 beforeAll(async () => {
   postgres = await startPostgres();
 }, TEST_MS);
 afterAll(async () => {
-  for (const close of closing.reverse()) await close();
+  await closeAll();
   await postgres.close();
 }, TEST_MS);
-
-/** A client of one connection. Its failures are quick, so that a test does not wait for them. */
-function connectTo(url: string, options: SQL.Options = {}): SQL {
-  const sql = new SQL(url, { max: 1, connectionTimeout: 5, ...options });
-  closing.push(() => sql.close({ timeout: 0 }));
-  return sql;
-}
-
-const through = (proxy: FaultyProxy, url: string): string => url.replace(/:\d+\//, `:${proxy.port}/`);
-
-async function newProxy(): Promise<FaultyProxy> {
-  const proxy = await startFaultyProxy(postgres.port);
-  closing.push(proxy.close);
-  return proxy;
-}
 
 /** A table of one column, and a client of it. */
 async function newTable(url: string): Promise<SQL> {
