@@ -28,6 +28,7 @@ import type { DeliveriesReader } from "./deliveries-reader.ts";
 import type { PayoutsReader } from "./payouts-reader.ts";
 import type { RulesReader } from "./rules-reader.ts";
 import type { Part, Scope } from "./scope.ts";
+import type { SolvencyReader } from "./solvency-reader.ts";
 
 export type WalletOfChain = Omit<TransactionKey, "nonce">;
 /** The postings of an account on one day. */
@@ -116,7 +117,8 @@ export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader {
     of(warrantId: string): Promise<readonly TraceEntry[]>;
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
   };
-  /** The log: the Merkle tree whose leaves are the entries of all traces. */
+  readonly solvency: SolvencyReader;
+  /** The log: the Merkle tree whose leaves are the entries of all traces, and the statements of solvency. */
   readonly log: {
     /** How many leaves it has. */
     size(): Promise<number>;

@@ -83,6 +83,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
   session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
+  solvency_statements: ({ number, leaf_index: leaf }) => [`statement ${number}`, `leaf ${leaf}`],
   source_keys: ({ id }) => [id],
   spend_sessions: ({ id }) => [id],
   trace: ({ warrant, leaf_index: leaf }) => [
@@ -227,7 +228,8 @@ function edit(table: string, column: string, row: Row, value: Row[string]): stri
 }
 
 const isPlace = (table: string, column: string): boolean =>
-  column === "position" || (table === "log_checkpoints" && column === "number");
+  column === "position" ||
+  ((table === "log_checkpoints" || table === "solvency_statements") && column === "number");
 
 function notNamed(table: string, ...rows: readonly Row[]): string | null {
   const messages = audited();

@@ -8,6 +8,7 @@ import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { beginAnchor } from "../../src/services/chain/anchor.ts";
 import { stepTransaction } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { signStatement } from "../../src/services/solvency/sign.ts";
 import type { Put } from "../../src/store/change.ts";
 import { createTestContext, type TestContext } from "./context.ts";
 import { buildGoodLedger } from "./good-ledger.ts";
@@ -51,6 +52,7 @@ export async function buildFullLedger(): Promise<string> {
   await anchor(ctx);
   await witnessed(ctx);
   await anchoredOnChain(ctx);
+  for (let signed = 0; signed < 2; signed++) must(await signStatement(ctx));
   await ctx.store.close();
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);

@@ -13,6 +13,7 @@ import { createNoticesReader } from "./notices.ts";
 import { createPayoutsReader } from "./payouts.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
+import { createSolvencyReader } from "./solvency.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 import { createStatementsReader } from "./statements.ts";
 import { createChecksReader, createTraceReader, createWarrantsReader } from "./warrants.ts";
@@ -41,6 +42,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     ...createPayoutsReader(connection, names),
     statements: createStatementsReader(connection),
     history: createHistoryReader(connection),
+    solvency: createSolvencyReader(raw),
     ...createWitnessesReader(tables),
     ...createChainReader(connection),
   };

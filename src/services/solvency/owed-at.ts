@@ -1,0 +1,94 @@
+import { addOwed, NOTHING_OWED, type Owed } from "../../core/solvency/owed.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { AccountOwed } from "../../store/solvency-reader.ts";
+
+/** What an account owes now, and what it owed at a posting. */
+export type AccountThen = AccountOwed & {
+  readonly owedThen: Owed;
+  /** What of it has been submitted to payees since. */
+  readonly submittedSince: bigint;
+};
+
+/** What all accounts owed at a posting, and by how much the payees' accounts have moved since, by their positions. */
+export type OwedThenByAccount = {
+  readonly accounts: ReadonlyMap<number, AccountThen>;
+  readonly payeesSince: ReadonlyMap<number, Owed>;
+};
+
+/** How many rows are read at once: a few milliseconds. */
+const ROWS = 1_000;
+/** After so long the other work of the process gets its turn. */
+const TURN_MS = 5;
+
+/** Waits for the other work of the process, where it has waited long enough. */
+export type Pause = () => Promise<void>;
+
+export function createPause(): Pause {
+  let since = performance.now();
+  return async () => {
+    if (performance.now() - since < TURN_MS) return;
+    await new Promise(setImmediate);
+    since = performance.now();
+  };
+}
+
+/**
+ * What each account owed at a posting: what it owes now, less what the postings since have moved. So it takes as long as there are
+ * accounts, and postings since. All reads are from one snapshot.
+ *
+ * @param positionOf the position of the posting, by account
+ */
+export async function owedAt(
+  { solvency }: Reader,
+  positionOf: (account: AccountOwed) => number,
+  pause: Pause,
+): Promise<OwedThenByAccount> {
+  const accounts = new Map<number, AccountThen>();
+  let first = Number.POSITIVE_INFINITY;
+  for await (const account of stepwise((...step) => solvency.accounts(...step), pause)) {
+    accounts.set(account.position, { ...account, owedThen: account.owed, submittedSince: 0n });
+    first = Math.min(first, positionOf(account));
+  }
+  const payeesSince = new Map<number, Owed>();
+  if (accounts.size === 0) return { accounts, payeesSince };
+  for await (const { position, account: at, payee, owed } of stepwise(
+    (...step) => solvency.postings(...step),
+    pause,
+    first,
+  )) {
+    const account = accounts.get(at);
+    if (!account) throw new Error(`the posting ${position} is of no account`);
+    if (position <= positionOf(account)) continue;
+    const submitted = owed.submitted > 0n ? owed.submitted : 0n;
+    accounts.set(at, {
+      ...account,
+      owedThen: subtractOwed(account.owedThen, owed),
+      submittedSince: account.submittedSince + submitted,
+    });
+    if (payee !== null) payeesSince.set(payee, addOwed(payeesSince.get(payee) ?? NOTHING_OWED, owed));
+  }
+  return { accounts, payeesSince };
+}
+
+const subtractOwed = (from: Owed, owed: Owed): Owed => ({
+  available: from.available - owed.available,
+  held: from.held - owed.held,
+  payable: from.payable - owed.payable,
+  submitted: from.submitted - owed.submitted,
+});
+
+/** The rows of a read, step by step, with pauses between the steps. */
+export async function* stepwise<Row extends { readonly position: number }>(
+  read: (after: number, limit: number) => Promise<readonly Row[]>,
+  pause: Pause,
+  from = 0,
+): AsyncGenerator<Row> {
+  for (let after = from; ; ) {
+    const rows = await read(after, ROWS);
+    yield* rows;
+    const last = rows.at(-1);
+    if (!last) return;
+    after = last.position;
+    await pause();
+  }
+}
