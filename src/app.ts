@@ -13,6 +13,7 @@ import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
+import { solvencyJobs } from "./app/solvency.ts";
 import { openStore, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
@@ -136,14 +137,18 @@ async function startLocked(
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
+  const solvency = solvencyJobs(ctx, config);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     lastSeenAt: store.newestIdTime,
     monotonicNow: steadyNow,
     self: SELF,
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    witnesses: witnesses.figures,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
+    ...{ witnesses: witnesses.figures, treasuries: solvency.seen },
+    jobs: [
+      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
+      ...solvency.jobs,
+    ],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

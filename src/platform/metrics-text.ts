@@ -6,6 +6,7 @@ import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
 import type { MakeGauge, MakeTotal } from "./gauge-makers.ts";
 import { systemSockets } from "./sockets.ts";
+import { createTreasuryGauges } from "./treasury-gauges.ts";
 import { createWitnessGauges } from "./witness-gauges.ts";
 
 /**
@@ -90,7 +91,7 @@ function histogram(name: string, help: string, distributions: () => readonly Dis
 }
 
 /** The most assets that are shown, in order of mode and name: deposits can name any number of assets. */
-const MONEY_MAX = 300;
+const MONEY_MAX = 500;
 
 /** The gauges, which are set each time the text is asked for. */
 function createGauges(registers: Registry[], startedAt: number): (figures: Figures) => void {
@@ -142,6 +143,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showPlaces = createPlaceGauges(gauge);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
+  const showTreasuries = createTreasuryGauges(gauge);
   const showWitnesses = createWitnessGauges(gauge, total);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
@@ -167,6 +169,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPlaces(figures.places);
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);
+    showTreasuries(figures.treasuries);
     showWitnesses(figures.witnesses);
     showProcess();
   };

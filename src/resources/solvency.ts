@@ -37,18 +37,18 @@ export const solvencyResource = ({ mode, asset, owed, held }: SolvencyLine) => {
     ...{ mode, asset, owes: sumOwed(owed).toString() },
     ...owedWire(owed),
     /** What the treasury held at the block; null on the `book` rail, and where the chain did not say. */
-    holds: holding?.balance.toString(),
+    holds: holding?.balance.toString() ?? null,
     /** What it holds more than is owed; negative where it holds less. */
     difference: holding && (holding.balance - sumOwed(owed)).toString(),
     /** Null on the `book` rail. */
-    judgement: held?.judgement,
+    judgement: held?.judgement ?? null,
     chain: held && caip2Of(held.treasury.chainId),
-    token: held?.treasury.token,
-    address: held?.treasury.address,
-    block: holding?.block,
-    block_hash: holding?.blockHash,
+    token: held?.treasury.token ?? null,
+    address: held?.treasury.address ?? null,
+    block: holding?.block ?? null,
+    block_hash: holding?.blockHash ?? null,
     block_time: holding && isoTime(holding.blockTime),
     /** Why the chain did not say. */
-    away: held?.away,
+    away: held?.away ?? null,
   };
 };

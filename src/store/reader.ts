@@ -18,6 +18,7 @@ import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { Owed } from "../core/solvency/owed.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
@@ -31,6 +32,12 @@ import type { Part, Scope } from "./scope.ts";
 import type { SolvencyReader } from "./solvency-reader.ts";
 
 export type WalletOfChain = Omit<TransactionKey, "nonce">;
+/** The sums over all organisations. What is payable and submitted is a part of what is paid. */
+export type BalanceTotal = Pick<Owed, "payable" | "submitted"> & {
+  readonly mode: Mode;
+  readonly asset: string;
+  readonly balance: Balance;
+};
 /** The postings of an account on one day. */
 export type Movement = {
   /** Days since 1970, in UTC. */
@@ -278,8 +285,7 @@ export interface Reader extends RulesReader, DeliveriesReader, PayoutsReader {
     scopesWithOld(createdBefore: number, limit: number): Promise<readonly Scope[]>;
   };
   readonly balances: {
-    /** The sums over all organisations. */
-    totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
+    totals(): Promise<readonly BalanceTotal[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
   };
   /** What happened, for pictures, in the order of positions. Who reads on from the last one reads each row once. */

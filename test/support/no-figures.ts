@@ -20,5 +20,6 @@ export const NO_FIGURES: Figures = {
   ready: true,
   connectionsClosed: 0,
   witnesses: [],
+  treasuries: [],
   clockDisagrees: false,
 };

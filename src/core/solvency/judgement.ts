@@ -38,6 +38,22 @@ export function judge(holding: Holding | null, { owed, submittedSince }: OwedThe
   return holding.balance < owed.available + owed.held + owed.payable - submittedSince ? "short" : "enough";
 }
 
+/** What was seen of a treasury last. */
+export type SeenTreasury = Pick<Treasury, "mode" | "asset"> & {
+  /** CAIP-2. */
+  readonly chain: string;
+  readonly judgement: Judgement;
+  /** Null where the chain has not answered since the start. */
+  readonly seen: { readonly balance: bigint; readonly block: number; readonly ageMs: number } | null;
+};
+
+/** After so long without an answer nobody knows whether there is still enough. What was short stays so until it is seen again. */
+export const SEEN_MS_MAX = 15 * MINUTE_MS;
+
+/** What is known now of a treasury, from what was found when the chain last answered. */
+export const judgeSeen = (found: Judgement, ageMs: number): Judgement =>
+  found === "enough" && ageMs > SEEN_MS_MAX ? "unknown" : found;
+
 /** What the ledger owes of an asset in one mode, beside what its treasury holds. */
 export type SolvencyLine = Pick<Treasury, "mode" | "asset"> & {
   readonly owed: Owed;

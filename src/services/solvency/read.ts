@@ -25,7 +25,7 @@ export async function findStatement(
   return kept && { kept, statement: readKept(kept), place: await solvency.placeOf(kept.number) };
 }
 
-function readKept({ number, note }: KeptStatement): Statement {
+export function readKept({ number, note }: KeptStatement): Statement {
   const text = parseSignedNote(note)?.text;
   const statement = text === undefined ? null : parseStatement(text);
   if (!statement) throw new Error(`the statement ${number} cannot be read; run holdfast audit`);

@@ -22,7 +22,8 @@ export function* auditStatements(database: Database, did: Did): Generator<string
       )
       .all(after, last);
     for (const { number, note, hash } of kept) {
-      if (number !== expected) yield `statement ${number}: comes after ${expected - 1n}; none is ever deleted`;
+      if (number !== expected)
+        yield `statement ${number}: comes after ${expected - 1n}; none is ever deleted`;
       yield* expectSame(`statement ${number}: its hash`, hexOf(hash), sha256(note));
       expected = number + 1n;
     }
