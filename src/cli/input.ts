@@ -29,7 +29,7 @@ export async function readJson(option: string, text: string): Promise<unknown> {
 }
 
 /** A file that holds JSON. */
-export async function readJsonFile(argument: string, path: string, bytesMax: number): Promise<unknown> {
+export async function readJsonFile(argument: string, path: string, bytesMax?: number): Promise<unknown> {
   const parsed = parseJsonText(await readText(argument, path, bytesMax));
   if ("problem" in parsed) throw optionFailure(argument, `${path} ${parsed.problem}`);
   return parsed.value;

@@ -7,7 +7,7 @@ import { pathWire, type SolvencyEntry, type SolvencyProof } from "../../core/sol
 import type { Reader } from "../../store/reader.ts";
 import { type Authority, readableScope } from "../admin/authority.ts";
 import type { Context } from "../context.ts";
-import { refuseAsset } from "../fields.ts";
+import { refuseAsset, refuseInteger } from "../fields.ts";
 import { oneAtATime } from "./one-at-a-time.ts";
 import { type FoundStatement, findStatement, statementNotFound } from "./read.ts";
 import { rebuild } from "./rebuild.ts";
@@ -36,6 +36,9 @@ export function proveSolvency(
     ctx.store.read(async (reader) => {
       const scope =
         (input.asset === undefined ? null : refuseAsset("asset", input.asset)) ??
+        (input.statement === undefined
+          ? null
+          : refuseInteger("statement", input.statement, 1, Number.MAX_SAFE_INTEGER)) ??
         (await readableScope(reader, authority, "viewer", input));
       if (isRefusal(scope)) return scope;
       const number = input.statement ?? null;

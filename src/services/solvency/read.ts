@@ -44,6 +44,14 @@ export const statementNotFound = (number: number | null): Refusal =>
 export const readStatementNote = ({ store }: Context, number: number | null): Promise<string | null> =>
   store.read(async ({ solvency }) => (await solvency.statement(number))?.note ?? null);
 
+/** A statement by its number, or the newest one. */
+export async function showStatement(ctx: Context, authority: Authority, number: number | null) {
+  const refused = refuseAuthority(authority, "viewer");
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => findStatement(reader, number));
+  return found ? statementResource(found) : statementNotFound(number);
+}
+
 const LISTED_MAX = 100;
 
 /** The newest statements, newest first. */
