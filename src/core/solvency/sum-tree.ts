@@ -28,6 +28,8 @@ const NODE_BYTES = HASH_BYTES + SUM_BYTES;
 const NODE_PREFIX = 1;
 /** The leaves are put in order by these first bytes of their hashes, and then within them. */
 const BUCKETS = 2 ** 16;
+/** How many leaves are in one part of the memory: of about a megabyte. */
+const PART = 2 ** 14;
 /** How many hashes are computed between two pauses: a few milliseconds. */
 const STEP = 2_048;
 
@@ -51,14 +53,16 @@ export function rootOver(leaf: SumNode, path: readonly Sibling[]): SumNode {
 
 /** Collects the leaves of a tree, in any order, and builds it. Each takes 48 bytes. */
 export function createSumTree() {
-  let nodes = new Uint8Array(64 * NODE_BYTES);
+  // In parts: an array that grows would be copied in one go.
+  const parts: Uint8Array[] = [];
   let leaves = 0;
   return {
     /** @throws where the amount is not one that a ledger has */
     add({ hash, sum }: SumNode): void {
       if (sum < 0n || sum > AMOUNT_MAX) throw new RangeError("a leaf has an amount");
-      if ((leaves + 1) * NODE_BYTES > nodes.length) nodes = longer(nodes);
-      writeNode(nodes, leaves, { hash, sum });
+      const at = leaves % PART;
+      if (at === 0) parts.push(new Uint8Array(PART * NODE_BYTES));
+      writeNode(parts.at(-1) as Uint8Array, at, { hash, sum });
       leaves += 1;
     },
     /**
@@ -69,7 +73,7 @@ export function createSumTree() {
      */
     *build(of: Hash | null = null): Generator<undefined, BuiltTree> {
       if (leaves === 0) return { root: { hash: EMPTY_ROOT, sum: 0n }, leaves, path: null };
-      const ordered = yield* inOrder(nodes, leaves);
+      const ordered = yield* inOrder(parts, leaves);
       const found = of === null ? -1 : yield* placeOf(ordered, leaves, of);
       const path = yield* raise(ordered, leaves, found);
       return { root: readNode(ordered, 0), leaves, path: found === -1 ? null : path };
@@ -78,12 +82,6 @@ export function createSumTree() {
 }
 
 export type SumTree = ReturnType<typeof createSumTree>;
-
-function longer(nodes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const doubled = new Uint8Array(2 * nodes.length);
-  doubled.set(nodes);
-  return doubled;
-}
 
 function writeNode(nodes: Uint8Array, index: number, { hash, sum }: SumNode): void {
   if (hash.length !== HASH_BYTES || !isSum(sum)) throw new RangeError("a node has a hash and a sum");
@@ -115,14 +113,17 @@ function hashOfChildren(nodes: Uint8Array, index: number): Hash {
 }
 
 /** The nodes in the order of their hashes: first by the first two bytes, of which each then has few. */
-function* inOrder(nodes: Uint8Array, count: number): Generator<undefined, Uint8Array> {
-  const bucketOf = (index: number): number =>
-    ((nodes[index * NODE_BYTES] as number) << 8) | (nodes[index * NODE_BYTES + 1] as number);
+function* inOrder(parts: readonly Uint8Array[], count: number): Generator<undefined, Uint8Array> {
+  const nodeAt = (index: number): Uint8Array => {
+    const at = (index % PART) * NODE_BYTES;
+    return (parts[Math.floor(index / PART)] as Uint8Array).subarray(at, at + NODE_BYTES);
+  };
+  const bucketOf = (node: Uint8Array): number => ((node[0] as number) << 8) | (node[1] as number);
   const ends = new Uint32Array(BUCKETS);
   for (let index = 0; index < count; index++) {
-    const bucket = bucketOf(index);
+    const bucket = bucketOf(nodeAt(index));
     ends[bucket] = (ends[bucket] as number) + 1;
-    if (index % (64 * STEP) === 0) yield;
+    if (index % (8 * STEP) === 0) yield;
   }
   for (let bucket = 1; bucket < BUCKETS; bucket++)
     ends[bucket] = (ends[bucket] as number) + (ends[bucket - 1] as number);
@@ -131,10 +132,11 @@ function* inOrder(nodes: Uint8Array, count: number): Generator<undefined, Uint8A
   const ordered = new Uint8Array(count * NODE_BYTES);
   const next = starts.slice();
   for (let index = 0; index < count; index++) {
-    const bucket = bucketOf(index);
+    const node = nodeAt(index);
+    const bucket = bucketOf(node);
     const place = next[bucket] as number;
     next[bucket] = place + 1;
-    ordered.set(nodes.subarray(index * NODE_BYTES, (index + 1) * NODE_BYTES), place * NODE_BYTES);
+    ordered.set(node, place * NODE_BYTES);
     if (index % (8 * STEP) === 0) yield;
   }
   for (let bucket = 0; bucket < BUCKETS; bucket++) {

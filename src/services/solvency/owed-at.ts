@@ -16,7 +16,7 @@ export type OwedThenByAccount = {
 };
 
 /** How many rows are read at once: a few milliseconds. */
-const ROWS = 1_000;
+const ROWS = 500;
 /** After so long the other work of the process gets its turn. */
 const TURN_MS = 5;
 
