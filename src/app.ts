@@ -116,14 +116,7 @@ async function startLocked(
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      config,
-      secrets,
-      store,
-      ...trust,
-      baseUrl,
-      warmChildren: 2,
-      listeners,
-      metrics,
+      ...{ config, secrets, store, ...trust, baseUrl, warmChildren: 2, listeners, metrics },
       signInLog: createSignInLog(),
     },
     opened,

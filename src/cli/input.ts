@@ -52,7 +52,7 @@ export const readSecretFile = async (option: string, file: string): Promise<stri
   (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text, without the byte-order mark that it may begin with; `-` is the standard input. */
-export const readText = async (option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> =>
+const readText = async (option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> =>
   (await readExactText(option, path, bytesMax)).replace(/^\ufeff/, "");
 
 /** A file as text that has the same bytes again. */

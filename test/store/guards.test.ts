@@ -73,6 +73,16 @@ describe("raw SQL of a buggy caller", () => {
     );
   }
 
+  /** Two entries and a statement that are leaves, a checkpoint of one of them, and a statement without a leaf. */
+  function addLog(): void {
+    for (const leaf of [0, 1])
+      ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
+    ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
+    ledger.raw.run(`${aStatement("1")}; ${aStatement("2")}`);
+    ledger.raw.run("UPDATE solvency_statements SET leaf_index = 2 WHERE number = 1");
+  }
+
   /** Payouts and corrections without their postings. */
   function addPayouts(): void {
     for (const [id, end] of [
@@ -156,12 +166,7 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       "INSERT INTO planned_notices SELECT 'esc', id, 'live', 0, 0, 0 FROM organisations LIMIT 1",
     );
-    for (const leaf of [0, 1])
-      ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
-    ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
-    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
-    for (const number of [1, 2]) ledger.raw.run(aStatement(`${number}`));
-    ledger.raw.run("UPDATE solvency_statements SET leaf_index = 2 WHERE number = 1");
+    addLog();
     for (const [id, removedAt] of [
       ["used", "NULL"],
       ["removed", "1"],

@@ -20,8 +20,7 @@ export type Holding = {
 export type OwedThen = { readonly owed: Owed; readonly submittedSince: bigint };
 
 /** Whether a treasury held enough. `unknown` where the chain did not say. */
-export const JUDGEMENTS = ["enough", "short", "unknown"] as const;
-export type Judgement = (typeof JUDGEMENTS)[number];
+export type Judgement = "enough" | "short" | "unknown";
 
 /**
  * Which moment of the ledger is compared with a block: so long before the time of the block that no deposit which is credited by then

@@ -142,7 +142,8 @@ function* inOrder(parts: readonly Uint8Array[], count: number): Generator<undefi
   for (let bucket = 0; bucket < BUCKETS; bucket++) {
     const [start, end] = [starts[bucket] as number, ends[bucket] as number];
     if (end - start > 1) sortWithin(ordered, start, end);
-    if (bucket % 256 === 0) yield;
+    // As often as so many nodes have been passed.
+    if (Math.floor(start / STEP) !== Math.floor(end / STEP)) yield;
   }
   return ordered;
 }

@@ -8,7 +8,7 @@ import { solvencyResource } from "../../resources/solvency.ts";
 import type { Reader } from "../../store/reader.ts";
 import { type Authority, refuseAuthority } from "../admin/authority.ts";
 import type { Context } from "../context.ts";
-import { createPause, owedAt } from "./owed-at.ts";
+import { owedAt } from "./owed-at.ts";
 
 /** What the ledger owes now of every asset, and what the chains held at their newest confirmed blocks. */
 export async function readSolvency(ctx: Context): Promise<readonly SolvencyLine[]> {
@@ -56,7 +56,7 @@ const newLine = ({ mode, asset }: Pick<Treasury, "mode" | "asset">): Growing => 
 async function addAccounts(reader: Reader, lines: Map<string, Growing>): Promise<void> {
   const positionOf = (account: Pick<Treasury, "mode" | "asset">): number =>
     lines.get(keyOf(account))?.posting ?? Number.POSITIVE_INFINITY;
-  const { accounts } = await owedAt(reader, positionOf, createPause());
+  const { accounts } = await owedAt(reader, positionOf);
   for (const account of accounts.values()) {
     const key = keyOf(account);
     const line = lines.get(key) ?? newLine(account);

@@ -16,21 +16,9 @@ export type OwedThenByAccount = {
 };
 
 /** How many rows are read at once: a few milliseconds. */
-const ROWS = 500;
-/** After so long the other work of the process gets its turn. */
-const TURN_MS = 5;
-
-/** Waits for the other work of the process, where it has waited long enough. */
-export type Pause = () => Promise<void>;
-
-export function createPause(): Pause {
-  let since = performance.now();
-  return async () => {
-    if (performance.now() - since < TURN_MS) return;
-    await new Promise(setImmediate);
-    since = performance.now();
-  };
-}
+export const ROWS = 500;
+/** Lets the other work of the process have its turn: called after a few milliseconds of work each time. */
+export const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * What each account owed at a posting: what it owes now, less what the postings since have moved. So it takes as long as there are
@@ -41,21 +29,17 @@ export function createPause(): Pause {
 export async function owedAt(
   { solvency }: Reader,
   positionOf: (account: AccountOwed) => number,
-  pause: Pause,
 ): Promise<OwedThenByAccount> {
   const accounts = new Map<number, AccountThen>();
   let first = Number.POSITIVE_INFINITY;
-  for await (const account of stepwise((...step) => solvency.accounts(...step), pause)) {
+  for await (const account of stepwise((...step) => solvency.accounts(...step))) {
     accounts.set(account.position, { ...account, owedThen: account.owed, submittedSince: 0n });
     first = Math.min(first, positionOf(account));
   }
   const payeesSince = new Map<number, Owed>();
   if (accounts.size === 0) return { accounts, payeesSince };
-  for await (const { position, account: at, payee, owed } of stepwise(
-    (...step) => solvency.postings(...step),
-    pause,
-    first,
-  )) {
+  const postings = stepwise((...step) => solvency.postings(...step), first);
+  for await (const { position, account: at, payee, owed } of postings) {
     const account = accounts.get(at);
     if (!account) throw new Error(`the posting ${position} is of no account`);
     if (position <= positionOf(account)) continue;
@@ -80,7 +64,6 @@ const subtractOwed = (from: Owed, owed: Owed): Owed => ({
 /** The rows of a read, step by step, with pauses between the steps. */
 export async function* stepwise<Row extends { readonly position: number }>(
   read: (after: number, limit: number) => Promise<readonly Row[]>,
-  pause: Pause,
   from = 0,
 ): AsyncGenerator<Row> {
   for (let after = from; ; ) {

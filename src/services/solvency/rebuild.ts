@@ -3,7 +3,7 @@ import { addOwed, NOTHING_OWED, type Owed, sumOwed } from "../../core/solvency/o
 import { compareAssets, type StatedAsset } from "../../core/solvency/statement.ts";
 import { type BuiltTree, createSumTree, type SumTree } from "../../core/solvency/sum-tree.ts";
 import type { Reader } from "../../store/reader.ts";
-import { createPause, type OwedThenByAccount, owedAt, type Pause, stepwise } from "./owed-at.ts";
+import { type OwedThenByAccount, owedAt, pause, ROWS, stepwise } from "./owed-at.ts";
 
 type AssetOfMode = Pick<StatedAsset, "mode" | "asset">;
 
@@ -37,16 +37,15 @@ type Growing = { readonly tree: SumTree; leaf: LeafWire | null };
  * @throws where the payees' accounts do not sum up to what their organisations' accounts say
  */
 export async function rebuild(reader: Reader, asked: Rebuilding): Promise<readonly RebuiltAsset[]> {
-  const pause = createPause();
-  const then = await owedAt(reader, () => asked.posting, pause);
+  const then = await owedAt(reader, () => asked.posting);
   const owed = owedByAsset(then);
   const growing = new Map<string, Growing>(
     asked.choose([...owed.values()]).map((chosen) => [keyOf(chosen), { tree: createSumTree(), leaf: null }]),
   );
-  await addLeaves(reader, asked, then, growing, pause);
+  await addLeaves(reader, asked, then, growing);
   const rebuilt: RebuiltAsset[] = [];
   for (const [key, { tree, leaf }] of growing) {
-    const built = await finished(tree.build(leaf && nodeOfLeaf(leaf).hash), pause);
+    const built = await finished(tree.build(leaf && nodeOfLeaf(leaf).hash));
     const { mode, asset, ...of } = owed.get(key) ?? { ...assetOf(key), owed: NOTHING_OWED };
     if (built.root.sum !== sumOwed(of.owed))
       throw new Error(
@@ -78,7 +77,6 @@ async function addLeaves(
   { seed, of }: Rebuilding,
   { accounts, payeesSince }: OwedThenByAccount,
   growing: ReadonlyMap<string, Growing>,
-  pause: Pause,
 ): Promise<void> {
   const add = (creditor: Creditor, amount: bigint): void => {
     const into = growing.get(keyOf(creditor));
@@ -87,13 +85,13 @@ async function addLeaves(
     into.tree.add(nodeOfLeaf(leaf));
     if (of && creditor.organisationId === of.organisationId && creditor.payee === of.payee) into.leaf = leaf;
   };
+  let done = 0;
   for (const { organisationId, mode, asset, owedThen } of accounts.values()) {
     add({ organisationId, mode, asset, payee: null }, owedThen.available + owedThen.held);
-    await pause();
+    if (++done % ROWS === 0) await pause();
   }
-  for await (const { position, account: at, payee, payable, submitted } of stepwise(
-    (...step) => solvency.payees(...step),
-    pause,
+  for await (const { position, account: at, payee, payable, submitted } of stepwise((...step) =>
+    solvency.payees(...step),
   )) {
     const account = accounts.get(at);
     if (!account) throw new Error(`the payee at position ${position} is of no account`);
@@ -103,7 +101,7 @@ async function addLeaves(
   }
 }
 
-async function finished<Built>(building: Generator<undefined, Built>, pause: Pause): Promise<Built> {
+async function finished<Built>(building: Generator<undefined, Built>): Promise<Built> {
   for (;;) {
     const { done, value } = building.next();
     if (done) return value;
