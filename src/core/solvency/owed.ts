@@ -24,5 +24,12 @@ export const addOwed = (one: Owed, other: Owed): Owed => ({
   submitted: one.submitted + other.submitted,
 });
 
+export const subtractOwed = (from: Owed, owed: Owed): Owed => ({
+  available: from.available - owed.available,
+  held: from.held - owed.held,
+  payable: from.payable - owed.payable,
+  submitted: from.submitted - owed.submitted,
+});
+
 export const sumOwed = ({ available, held, payable, submitted }: Owed): bigint =>
   available + held + payable + submitted;

@@ -1,4 +1,4 @@
-import { addOwed, NOTHING_OWED, type Owed } from "../../core/solvency/owed.ts";
+import { addOwed, NOTHING_OWED, type Owed, subtractOwed } from "../../core/solvency/owed.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { AccountOwed } from "../../store/solvency-reader.ts";
 
@@ -53,13 +53,6 @@ export async function owedAt(
   }
   return { accounts, payeesSince };
 }
-
-const subtractOwed = (from: Owed, owed: Owed): Owed => ({
-  available: from.available - owed.available,
-  held: from.held - owed.held,
-  payable: from.payable - owed.payable,
-  submitted: from.submitted - owed.submitted,
-});
 
 /** The rows of a read, step by step, with pauses between the steps. */
 export async function* stepwise<Row extends { readonly position: number }>(

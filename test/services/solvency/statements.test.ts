@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { isRefusal } from "../../../src/core/errors.ts";
 import { checkProof, proofText, type SolvencyProof } from "../../../src/core/solvency/proof.ts";
+import type { Treasury } from "../../../src/core/treasury.ts";
+import { chainOfMode } from "../../../src/core/x402/chains.ts";
+import { statementsJob } from "../../../src/jobs/solvency.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { fundBalance } from "../../../src/services/admin/balances.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../../src/services/admin/payouts.ts";
+import { auditNewestStatements } from "../../../src/services/solvency/audit.ts";
 import { proveSolvency } from "../../../src/services/solvency/prove.ts";
 import { listStatements } from "../../../src/services/solvency/read.ts";
 import { signStatement } from "../../../src/services/solvency/sign.ts";
@@ -147,4 +153,72 @@ test("a proof does not hold with the keys of another instance", async () => {
   expect((await checkProof(proof, other.tokens.jwks)).problems).not.toEqual([]);
   expect((await checkProof(proof, { keys: [] })).problems).not.toEqual([]);
   await other.close();
+});
+
+test("a statement leaves assets out where there are too many, those of the sandbox first, and none that a wallet holds", async () => {
+  const treasury: Treasury = {
+    ...{
+      mode: "sandbox",
+      chainId: chainOfMode("sandbox", 84_532)!,
+      token: "0x1",
+      asset: "ZZZ",
+      address: "0x2",
+    },
+    limits: { payoutMax: 0n, dayMax: 0n },
+  };
+  for (let index = 0; index < 260; index++)
+    must(
+      await fundBalance(ctx, MACHINE, {
+        ...{ organisation_id: stage.organisationId, mode: index < 5 ? "live" : "sandbox" },
+        ...{ asset: `A${index}`, amount: "1" },
+      }),
+    );
+  must(await signStatement({ ...ctx, treasuries: [treasury] }));
+  const [{ assets, left_out } = { assets: [], left_out: 0 }] = must(
+    await listStatements(ctx, MACHINE, {}),
+  ).data;
+  expect([assets.length, left_out]).toEqual([256, 6]);
+  expect(assets.filter(({ mode }) => mode === "live")).toHaveLength(6);
+  expect(assets.at(-1)).toMatchObject({
+    ...{ asset: "ZZZ", owed: "0", leaves: 0 },
+    holding: {
+      chain: "eip155:84532",
+      token: "0x1",
+      address: "0x2",
+      balance: null,
+      block: null,
+      block_hash: null,
+    },
+  });
+  expect(assets.some(({ asset }) => asset === "A99")).toBeFalse();
+  expect(await auditNewestStatements(ctx)).toEqual([]);
+});
+
+test("few proofs are made for people who ask at once, and the others are told to wait", async () => {
+  must(await signStatement(ctx));
+  const made = await Promise.all(Array.from({ length: 8 }, () => proveSolvency(ctx, MACHINE, mine())));
+  const refused = made.filter(isRefusal);
+  expect(refused.map((one) => one.refused)).toEqual(Array(3).fill("rate_limit_exceeded"));
+  expect(isRefusal(await proveSolvency(ctx, MACHINE, mine()))).toBeFalse();
+});
+
+test("two processes that sign at once sign two statements, and the log has both", async () => {
+  const [one, other] = await Promise.all([signStatement(ctx), signStatement(ctx)]);
+  expect([must(one).number, must(other).number].sort()).toEqual([1, 2]);
+  const { data } = must(await listStatements(ctx, MACHINE, {}));
+  expect(data.every(({ checkpoint }) => checkpoint !== null)).toBeTrue();
+});
+
+test("the job signs where the newest statement is older than it may be, and not before", async () => {
+  const job = statementsJob(24);
+  const count = async () => must(await listStatements(ctx, MACHINE, {})).data.length;
+  await job(ctx);
+  await job(ctx);
+  expect(await count()).toBe(1);
+  ctx.clock.now += 24 * 3_600_000 - 1;
+  await job(ctx);
+  expect(await count()).toBe(1);
+  ctx.clock.now += 1;
+  await job(ctx);
+  expect(await count()).toBe(2);
 });
