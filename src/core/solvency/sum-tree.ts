@@ -59,7 +59,7 @@ export function createSumTree() {
   return {
     /** @throws where the amount is not one that a ledger has */
     add({ hash, sum }: SumNode): void {
-      if (sum < 0n || sum > AMOUNT_MAX) throw new RangeError("a leaf has an amount");
+      if (sum > AMOUNT_MAX) throw new RangeError("a leaf has an amount");
       const at = leaves % PART;
       if (at === 0) parts.push(new Uint8Array(PART * NODE_BYTES));
       writeNode(parts.at(-1) as Uint8Array, at, { hash, sum });

@@ -1,12 +1,17 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { sha256 } from "../../../src/core/canonical.ts";
 import { isRefusal } from "../../../src/core/errors.ts";
+import { logNameOf } from "../../../src/core/log.ts";
+import { parseSignedNote } from "../../../src/core/signed-note.ts";
 import { checkProof, proofText, type SolvencyProof } from "../../../src/core/solvency/proof.ts";
+import { parseStatement, type Statement, statementText } from "../../../src/core/solvency/statement.ts";
 import type { Treasury } from "../../../src/core/treasury.ts";
 import { chainOfMode } from "../../../src/core/x402/chains.ts";
 import { statementsJob } from "../../../src/jobs/solvency.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { fundBalance } from "../../../src/services/admin/balances.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../../src/services/admin/payouts.ts";
+import { anchor, signedNoteOf } from "../../../src/services/log/anchor.ts";
 import { auditNewestStatements } from "../../../src/services/solvency/audit.ts";
 import { proveSolvency } from "../../../src/services/solvency/prove.ts";
 import { listStatements } from "../../../src/services/solvency/read.ts";
@@ -221,4 +226,39 @@ test("the job signs where the newest statement is older than it may be, and not 
   ctx.clock.now += 1;
   await job(ctx);
   expect(await count()).toBe(2);
+});
+
+describe("an instance that signs what is not so, and puts it into its log, is found out by each creditor:", () => {
+  /** The proof in a statement that the instance made otherwise. */
+  async function proofIn(change: (statement: Statement) => Statement, lines = ""): Promise<SolvencyProof> {
+    await owe("acme", "300");
+    const { note: honest, seed } = must(await signStatement(ctx));
+    const statement = parseStatement(parseSignedNote(honest)!.text)!;
+    const text = statementText({ ...change(statement), number: 2 });
+    const note = (await signedNoteOf(ctx.tokens, logNameOf(statement.instanceId), text)) + lines;
+    expect(await ctx.store.keepStatement({ number: 2, note, seed, entryHash: sha256(note) })).toBeTrue();
+    await anchor(ctx);
+    return prove({ payee: "acme", statement: 2 });
+  }
+  const owing = (available: bigint) => (statement: Statement) => ({
+    ...statement,
+    assets: statement.assets.map((asset) => ({ ...asset, owed: { ...asset.owed, available } })),
+  });
+
+  test("the same statement under another number holds", async () => {
+    expect(await problems(await proofIn((statement) => statement))).toEqual([]);
+  });
+
+  test("less in all than the root says", async () => {
+    expect(await problems(await proofIn(owing(1n)))).toEqual([
+      "entries[0] does not lead to the root of live USDC, or not to its sum",
+    ]);
+  });
+
+  test("a signature line more", async () => {
+    const proof = await proofIn((statement) => statement, "— other AAAAAAAA\n");
+    expect(await problems(proof)).toEqual([
+      `statement is not signed by the key ${JSON.stringify(proof.kid)} and by no other`,
+    ]);
+  });
 });
