@@ -14,6 +14,7 @@ import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
+import { solvencyJobs } from "./app/solvency.ts";
 import { openStore, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
@@ -116,14 +117,8 @@ async function startLocked(
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      config,
-      secrets,
-      store,
-      ...trust,
-      baseUrl,
-      warmChildren: 2,
+      ...{ config, secrets, store, ...trust, baseUrl, warmChildren: 2, metrics },
       listeners: () => [{ address: config.host, port }],
-      metrics,
       signInLog: createSignInLog(),
     },
     opened,
@@ -134,14 +129,18 @@ async function startLocked(
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
-  const { anchoring, treasuries, jobs: chainJobs } = onChains(ctx, config, secrets);
+  const { anchoring, deposits, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
+  const solvency = solvencyJobs(ctx, config);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    ...{ witnesses: witnesses.figures, treasuries },
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
+    ...{ witnesses: witnesses.figures, deposits, treasuries: solvency.seen },
+    jobs: [
+      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
+      ...solvency.jobs,
+    ],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

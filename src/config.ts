@@ -82,6 +82,8 @@ export type Config = {
   readonly anchor: AnchorPlan | null;
   /** How money comes in and goes out on chains. */
   readonly treasury: TreasuryPlan;
+  /** How often a statement of solvency is signed; 0 where only a command signs one. */
+  readonly solvencyHours: number;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** The address that mail is sent from; null means one at the name of the service. */
@@ -194,6 +196,7 @@ const SETTINGS = {
   TREASURY_CONFIRMATIONS: integer(1, 100),
   TREASURY_FEE_MAX: parseGwei,
   PAYOUT_MINUTES: integer(1, 10_080),
+  SOLVENCY_HOURS: integer(0, 8_760),
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
@@ -332,7 +335,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   ...{ witnessFor: values.WITNESS_FOR ?? [], witnesses: values.WITNESSES ?? [] },
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
-  treasury: treasuryPlanOf(values),
+  ...{ treasury: treasuryPlanOf(values), solvencyHours: values.SOLVENCY_HOURS ?? 0 },
   messagingUrl: values.MESSAGING_URL ?? "https://api.telegram.org",
   ...{ anchor, mailFrom: values.MAIL_FROM ?? null, pushContact: values.PUSH_CONTACT ?? null },
   backups:

@@ -9,7 +9,7 @@ export function onChains(ctx: Context, config: Config, secrets: Secrets) {
   const anchoring = chainAnchoring(ctx, config, secrets);
   const watching = watchingTreasuries(ctx, config);
   return {
-    ...{ anchoring, treasuries: watching.figures },
+    ...{ anchoring, deposits: watching.figures },
     jobs: [...anchoring.jobs, ...watching.jobs, ...payoutJobs(ctx, config, secrets)],
   };
 }

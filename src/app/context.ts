@@ -37,7 +37,7 @@ import type { Keys } from "./keys.ts";
 import { messagingWith } from "./messaging.ts";
 import { tellingWith } from "./notices.ts";
 import { sigstoreWith } from "./sigstore.ts";
-import { treasuriesWith } from "./treasuries.ts";
+import { holdingsWith, treasuriesWith } from "./treasuries.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
 
 export const CLAUSE_TIMEOUT_MS = SECOND_MS;
@@ -145,6 +145,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     chain: ownChainWith(config),
     treasuries: treasuriesWith(config, secrets),
+    holdingOf: holdingsWith(config),
     async sendWebhook(request) {
       const result = await sender.send(request);
       metrics?.webhookAttempted(result.code);

@@ -52,7 +52,8 @@ export type OperationOptions = {
   /** For how long an anchor on a chain is late; null where there are none. */
   readonly anchorLateMs: () => number | null;
   readonly witnesses: () => Promise<Figures["witnesses"]>;
-  readonly treasuries: () => Promise<Figures["treasuries"]>;
+  readonly deposits: () => Promise<Figures["deposits"]>;
+  readonly treasuries: () => Figures["treasuries"];
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -104,6 +105,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       audit: watchdog.outcome(),
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
+      treasuries: options.treasuries(),
     };
   };
   const figures = async (): Promise<Figures> => {
@@ -120,7 +122,8 @@ export function startOperation(options: OperationOptions): RunningOperation {
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
       witnesses: await options.witnesses(),
-      treasuries: await options.treasuries(),
+      deposits: await options.deposits(),
+      treasuries: known.treasuries,
     };
   };
   return {

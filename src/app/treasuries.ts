@@ -4,6 +4,7 @@ import type { Mode } from "../core/roles.ts";
 import type { Treasury } from "../core/treasury.ts";
 import type { PrivateKey } from "../core/wallet-key.ts";
 import { caip2Of } from "../core/x402/chains.ts";
+import type { HoldingReader } from "../platform/treasury-holding.ts";
 
 /** The wallets that hold the money on chains (docs/money, "On a chain"). */
 
@@ -31,6 +32,18 @@ export function treasuriesWith({ treasury }: Config, secrets: Secrets): readonly
       },
     ];
   });
+}
+
+const holdings = (): typeof import("../platform/treasury-holding.ts") =>
+  require("../platform/treasury-holding.ts");
+
+/** Asks the chains what the wallets hold. */
+export function holdingsWith({ treasury, evmRpc }: Config): HoldingReader {
+  let made: HoldingReader | null = null;
+  return (asked) => {
+    made ??= holdings().createHoldingReader(evmRpc, treasury.rules.confirmations);
+    return made(asked);
+  };
 }
 
 /** Refused where a treasury lacks its key or the endpoint of its chain, or shares the wallet of the log's anchors. */

@@ -40,7 +40,7 @@ const STOPPED = {
 export type WatchingTreasuries = {
   readonly jobs: readonly Job[];
   /** Of each treasury, what its job knows. */
-  readonly figures: () => Promise<Figures["treasuries"]>;
+  readonly figures: () => Promise<Figures["deposits"]>;
 };
 
 /** A job for each treasury, those of live money first. */

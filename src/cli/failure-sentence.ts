@@ -56,6 +56,7 @@ export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   delivery_not_found: "See holdfast webhooks deliveries",
   deposit_not_found: "See holdfast deposits list",
   payout_not_found: "See holdfast payouts list",
+  statement_not_found: "See holdfast solvency list",
   purchase_not_found: "See holdfast x402 list",
   source_key_not_found: "See holdfast source-keys list",
   check_not_found: "See the help of holdfast checks export, which says where the ids of checks are",

@@ -29,7 +29,7 @@ export async function readJson(option: string, text: string): Promise<unknown> {
 }
 
 /** A file that holds JSON. */
-export async function readJsonFile(argument: string, path: string, bytesMax: number): Promise<unknown> {
+export async function readJsonFile(argument: string, path: string, bytesMax?: number): Promise<unknown> {
   const parsed = parseJsonText(await readText(argument, path, bytesMax));
   if ("problem" in parsed) throw optionFailure(argument, `${path} ${parsed.problem}`);
   return parsed.value;
@@ -52,7 +52,7 @@ export const readSecretFile = async (option: string, file: string): Promise<stri
   (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text, without the byte-order mark that it may begin with; `-` is the standard input. */
-export const readText = async (option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> =>
+const readText = async (option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> =>
   (await readExactText(option, path, bytesMax)).replace(/^\ufeff/, "");
 
 /** A file as text that has the same bytes again. */

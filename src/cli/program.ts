@@ -27,6 +27,7 @@ import { addSchemas } from "./commands/schemas.ts";
 import { addSecondFactor } from "./commands/second-factor.ts";
 import { addServe } from "./commands/serve.ts";
 import { addSessions } from "./commands/sessions.ts";
+import { addSolvency } from "./commands/solvency.ts";
 import { addSourceKeys } from "./commands/source-keys.ts";
 import { addStatements } from "./commands/statements.ts";
 import { addTreasuries } from "./commands/treasuries.ts";
@@ -80,6 +81,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       balances: addBalances,
       deposits: addDeposits,
       payouts: addPayouts,
+      solvency: addSolvency,
       statements: addStatements,
       treasuries: addTreasuries,
       x402: addX402,

@@ -71,6 +71,7 @@ import {
 } from "./pages/settings.tsx";
 import { sendSettlement, showSettlement } from "./pages/settle.tsx";
 import { sendMode, sendSignIn, sendSignOut, sendTheme, showSignIn } from "./pages/sign-in.tsx";
+import { openProof, showSolvency } from "./pages/solvency.tsx";
 import { createStatementFiles, showStatements } from "./pages/statements.tsx";
 import { sendVerifier, showNewVerifier, showVerifier, showVerifiers } from "./pages/verifiers.tsx";
 import { sendVerify, showWarrant } from "./pages/warrant.tsx";
@@ -194,6 +195,8 @@ const moneyRoutes: readonly Route[] = [
   form("/console/money/deposit", ACCESS.administer, sendDeposit),
   page("/console/money/statements", ACCESS.readConsole, showStatements),
   download("/console/money/statements/file", ACCESS.readConsole, createStatementFiles()),
+  page("/console/money/solvency", ACCESS.readConsole, showSolvency),
+  download("/console/money/solvency/proof", ACCESS.readConsole, openProof),
   page("/console/money/payees", ACCESS.readConsole, showPayees),
   page("/console/money/payouts", ACCESS.readConsole, showPayouts),
   page("/console/money/payouts/submit", ACCESS.administer, showSubmitting),

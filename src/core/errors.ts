@@ -92,6 +92,7 @@ export const ERRORS = {
   transfer_not_found: [404, "No such transfer to a treasury."],
   correction_not_found: [404, "No such correction."],
   payout_not_found: [404, "No such payout."],
+  statement_not_found: [404, "No such statement of solvency, or it says that nothing is owed there."],
   user_not_found: [404, "No such person, or not in your organisation."],
   sign_in_not_found: [404, "No such sign-in, or it has ended."],
   passkey_not_found: [404, "No such passkey, or not yours."],

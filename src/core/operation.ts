@@ -1,4 +1,5 @@
 import type { ClockDisagreement } from "./clock.ts";
+import type { Judgement, SeenTreasury } from "./solvency/judgement.ts";
 import { SECOND_MS } from "./time.ts";
 
 /** Whether a running service can do its work, judged by what it knows of itself. */
@@ -39,14 +40,16 @@ export type Vitals = {
   readonly audit: AuditOutcome | null;
   /** Null where the clock is right, as far as the service knows. */
   readonly clock: ClockDisagreement | null;
+  /** The wallets that hold money on chains. */
+  readonly treasuries: readonly SeenTreasury[];
 };
 
-/** The answer of `/readyz`. A check's message says what is wrong. Anybody may read it, so it holds nothing secret. */
+/** The answer of `/readyz`. A check's message says what is wrong, or not known. Anybody may read it, so it holds nothing secret. */
 export type Readiness = {
   readonly object: "readiness";
   readonly ready: boolean;
   readonly checks: readonly {
-    readonly name: "ledger" | "disk" | "jobs" | "audit" | "clock";
+    readonly name: "ledger" | "disk" | "jobs" | "audit" | "clock" | "solvency";
     readonly ok: boolean;
     readonly message: string | null;
   }[];
@@ -70,8 +73,27 @@ export function readinessOf(vitals: Vitals): Readiness {
       ["clock", vitals.clock && clockProblem(vitals.clock)],
     ] as const
   ).map(([name, message]) => ({ name, ok: message === null, message }));
-  return { object: "readiness", ready: checks.every(({ ok }) => ok), checks };
+  const all = [...checks, solvencyCheck(vitals)];
+  return { object: "readiness", ready: all.every(({ ok }) => ok), checks: all };
 }
+
+/** A chain that does not answer keeps nobody from being served, so that is said, and is no failure. */
+function solvencyCheck({ treasuries }: Vitals): Readiness["checks"][number] {
+  const named = (judgement: Judgement): readonly string[] =>
+    treasuries
+      .filter((treasury) => treasury.judgement === judgement)
+      .map(({ mode, asset, chain, seen }) => `${mode} ${asset} on ${chain}, ${seenWords(seen)}`);
+  const [short, unknown] = [named("short"), named("unknown")];
+  if (short.length > 0) {
+    const message = `The chain holds less than the ledger owes; \`holdfast solvency\` shows it: ${short.join("; ")}.`;
+    return { name: "solvency", ok: false, message };
+  }
+  const message = unknown.length === 0 ? null : `What the chain holds is not known: ${unknown.join("; ")}.`;
+  return { name: "solvency", ok: true, message };
+}
+
+const seenWords = (seen: SeenTreasury["seen"]): string =>
+  seen === null ? "not seen since the start" : `seen ${Math.round(seen.ageMs / SECOND_MS)} s ago`;
 
 function ledgerProblem({ ledger }: Vitals): string | null {
   if (!ledger.readable) return "The ledger cannot be read.";

@@ -49,7 +49,8 @@ export type EvmChainsOptions = AskOptions & {
 const CONFIRMATIONS_MAIN = 12;
 const CONFIRMATIONS_TEST = 1;
 
-const ABI = [
+/** What is asked of tokens. */
+export const TOKEN_ABI = [
   {
     type: "function",
     name: "authorizationState",
@@ -91,7 +92,7 @@ export function createEvmChains(
           finalized ?? (blockNumber === newest.number ? newest : await getBlock(client, { blockNumber }));
         const isUsed = await readContract(client, {
           address: contract as Hex,
-          abi: ABI,
+          abi: TOKEN_ABI,
           functionName: "authorizationState",
           args: [authorizer as Hex, nonce as Hex],
           blockNumber,
@@ -103,7 +104,7 @@ export function createEvmChains(
         const newest = await getBlock(client, { blockTag: "latest" });
         const balance = await readContract(client, {
           address: contract as Hex,
-          abi: ABI,
+          abi: TOKEN_ABI,
           functionName: "balanceOf",
           args: [holder as Hex],
           blockNumber: newest.number,

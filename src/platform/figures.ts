@@ -1,5 +1,6 @@
 import type { NewestBackup } from "../core/backup-schedule.ts";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
+import type { SeenTreasury } from "../core/solvency/judgement.ts";
 
 /**
  * Figures that are read when somebody asks for the metrics; `counters.ts` has those that are counted. All
@@ -8,7 +9,7 @@ import type { AuditOutcome, JobState } from "../core/operation.ts";
 export type Figures = {
   readonly warrantsByState: Readonly<Record<string, number>>;
   readonly warrantsOverdue: number;
-  /** In the asset's smallest unit. `state` is `available`, `held` or `paid`. */
+  /** In the asset's smallest unit. `state` is `available`, `held` or `paid`, or a part of that: `payable` or `submitted`. */
   readonly money: readonly {
     readonly mode: string;
     readonly asset: string;
@@ -65,8 +66,8 @@ export type Figures = {
     /** How many payees wait for what. */
     readonly waiting: Readonly<Record<string, number>>;
   }[];
-  /** Of each treasury on a chain. */
-  readonly treasuries: readonly {
+  /** Of the deposits of each treasury on a chain. */
+  readonly deposits: readonly {
     readonly mode: string;
     readonly asset: string;
     /** Confirmed blocks that were not looked at; null before the chain answered. */
@@ -85,6 +86,8 @@ export type Figures = {
   readonly anchorLateMs: number | null;
   /** How many entries of the log no chain has confirmed. */
   readonly leavesToAnchor: number;
+  /** What the wallets on chains hold of each token, as it was seen last. */
+  readonly treasuries: readonly SeenTreasury[];
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */
   readonly clockDisagrees: boolean;

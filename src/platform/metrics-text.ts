@@ -2,6 +2,7 @@ import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
 import type { Count, Counters, Distribution } from "./counters.ts";
+import { createDepositGauges } from "./deposit-gauges.ts";
 import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
 import type { MakeGauge, MakeTotal } from "./gauge-makers.ts";
@@ -92,7 +93,7 @@ function histogram(name: string, help: string, distributions: () => readonly Dis
 }
 
 /** The most assets that are shown, in order of mode and name: deposits can name any number of assets. */
-const MONEY_MAX = 300;
+const MONEY_MAX = 500;
 
 /** The gauges, which are set each time the text is asked for. */
 function createGauges(registers: Registry[], startedAt: number): (figures: Figures) => void {
@@ -144,6 +145,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showPlaces = createPlaceGauges(gauge);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
+  const showDeposits = createDepositGauges(gauge);
   const showWitnesses = createWitnessGauges(gauge, total);
   const showPayouts = createPayoutGauges(gauge);
   const showTreasuries = createTreasuryGauges(gauge);
@@ -171,6 +173,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPlaces(figures.places);
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);
+    showDeposits(figures.deposits);
     showWitnesses(figures.witnesses);
     showPayouts(figures.rails);
     showTreasuries(figures.treasuries);

@@ -2,43 +2,31 @@ import { SECOND_MS } from "../core/time.ts";
 import type { Figures } from "./figures.ts";
 import type { MakeGauge } from "./gauge-makers.ts";
 
-/** The modes and assets are those of `HOLDFAST_TREASURY_SANDBOX` and `_LIVE`, so there are few. */
+/** The tokens are those of the settings, so there are few. A figure that is not known is missing. */
 export function createTreasuryGauges(gauge: MakeGauge): (treasuries: Figures["treasuries"]) => void {
   const labels = ["mode", "asset"] as const;
-  const blocksBehind = gauge(
-    "holdfast_deposits_blocks_behind",
-    "Confirmed blocks of a treasury's chain in which deposits were not looked for, when the chain answered last. Missing before it did.",
+  const balance = gauge(
+    "holdfast_treasury_balance",
+    "What the wallet on the chain held at the last confirmed block that was seen, in the asset's smallest unit.",
     labels,
   );
-  const late = gauge(
-    "holdfast_deposits_late_seconds",
-    "For how long a treasury's deposits have not been found up to the newest confirmed block.",
+  const short = gauge(
+    "holdfast_treasury_short",
+    "1 where that was less than the ledger owed at that block, else 0. Missing where it is not known.",
     labels,
   );
-  const unassigned = gauge(
-    "holdfast_deposits_unassigned",
-    "Transfers to a treasury that are nobody's deposits: nobody has registered their sender.",
-    labels,
-  );
-  const gone = gauge(
-    "holdfast_deposits_gone",
-    "Deposits from a chain that a reorganisation took out of it.",
-    labels,
-  );
-  const stopped = gauge(
-    "holdfast_deposits_stopped",
-    "1 where nothing is credited, such as where a treasury's transfers do not add up to its balance, else 0.",
+  const age = gauge(
+    "holdfast_treasury_age_seconds",
+    "How long ago the chain was seen. Missing where it was not seen since the start.",
     labels,
   );
   return (treasuries) => {
-    for (const treasury of treasuries) {
-      const { mode, asset } = treasury;
-      const of = { mode, asset };
-      if (treasury.blocksBehind !== null) blocksBehind.set(of, treasury.blocksBehind);
-      late.set(of, treasury.lateMs / SECOND_MS);
-      unassigned.set(of, treasury.unassigned);
-      gone.set(of, treasury.gone);
-      stopped.set(of, treasury.stopped ? 1 : 0);
+    for (const one of [balance, short, age]) one.reset();
+    for (const { mode, asset, judgement, seen } of treasuries) {
+      if (seen === null) continue;
+      balance.set({ mode, asset }, Number(seen.balance));
+      age.set({ mode, asset }, seen.ageMs / SECOND_MS);
+      if (judgement !== "unknown") short.set({ mode, asset }, judgement === "short" ? 1 : 0);
     }
   };
 }

@@ -1,6 +1,7 @@
 import { auditTransactions } from "./chain/audit.ts";
 import type { Context } from "./context.ts";
 import { auditSignatures, countSignatures, signersOf } from "./log/audit.ts";
+import { auditNewestStatements } from "./solvency/audit.ts";
 import { auditReceipts } from "./warrants/audit-receipts.ts";
 
 /**
@@ -28,5 +29,6 @@ export async function auditInstance(
   });
   const signatures = await auditSignatures(ctx.store, signersOf(ctx), did);
   const sent = await auditTransactions(ctx);
-  return [...rows, ...signatures, ...sent, ...(await auditReceipts(ctx, settled, did))];
+  const stated = await auditNewestStatements(ctx);
+  return [...rows, ...signatures, ...sent, ...stated, ...(await auditReceipts(ctx, settled, did))];
 }

@@ -25,6 +25,7 @@ import type { SignInLog } from "../platform/sign-in-log.ts";
 import type { BundleQuestion } from "../platform/sigstore.ts";
 import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
+import type { HoldingReader } from "../platform/treasury-holding.ts";
 import type { Vault } from "../platform/vault.ts";
 import type { WebPush } from "../platform/web-push.ts";
 import type { WebhookRequest, WebhookSender } from "../platform/webhook-sender.ts";
@@ -83,6 +84,7 @@ export type Context = {
   readonly chain: OwnChain;
   /** The tokens by which money comes in and goes out on chains, and their wallets. */
   readonly treasuries: readonly Treasury[];
+  readonly holdingOf: HoldingReader;
   readonly deliverySlots: DeliverySlots;
   /** The streams by which pages of the console hear what changed. */
   readonly live: Live;

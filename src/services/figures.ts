@@ -27,8 +27,10 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
     return {
       warrantsByState: Object.fromEntries(STATES.map((state) => [state, counts[state] ?? 0])),
       warrantsOverdue: await reader.warrants.overdueCount(now),
-      money: totals.flatMap(({ mode, asset, balance: { available, held, paid } }) =>
-        Object.entries({ available, held, paid }).map(([state, amount]) => ({ mode, asset, state, amount })),
+      money: totals.flatMap(({ mode, asset, balance: { available, held, paid }, payable, submitted }) =>
+        Object.entries({ available, held, paid, payable, submitted }).map(([state, amount]) => ({
+          ...{ mode, asset, state, amount },
+        })),
       ),
       // A warrant in one of these states has exactly one escalation that waits, so counting warrants is
       // enough.

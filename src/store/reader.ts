@@ -18,6 +18,7 @@ import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { Owed } from "../core/solvency/owed.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
@@ -30,7 +31,14 @@ import type { PayoutsReader } from "./payouts-reader.ts";
 import type { RailsReader } from "./rails-reader.ts";
 import type { RulesReader } from "./rules-reader.ts";
 import type { Part, Scope } from "./scope.ts";
+import type { SolvencyReader } from "./solvency-reader.ts";
 
+/** The sums over all organisations. What is payable and submitted is a part of what is paid. */
+export type BalanceTotal = Pick<Owed, "payable" | "submitted"> & {
+  readonly mode: Mode;
+  readonly asset: string;
+  readonly balance: Balance;
+};
 /** The postings of an account on one day. */
 export type Movement = {
   /** Days since 1970, in UTC. */
@@ -122,7 +130,8 @@ export interface Reader
     of(warrantId: string): Promise<readonly TraceEntry[]>;
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
   };
-  /** The log: the Merkle tree whose leaves are the entries of all traces. */
+  readonly solvency: SolvencyReader;
+  /** The log: the Merkle tree whose leaves are the entries of all traces, and the statements of solvency. */
   readonly log: {
     /** How many leaves it has. */
     size(): Promise<number>;
@@ -282,8 +291,7 @@ export interface Reader
     scopesWithOld(createdBefore: number, limit: number): Promise<readonly Scope[]>;
   };
   readonly balances: {
-    /** The sums over all organisations. */
-    totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
+    totals(): Promise<readonly BalanceTotal[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
   };
   /** What happened, for pictures, in the order of positions. Who reads on from the last one reads each row once. */

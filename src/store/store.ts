@@ -2,6 +2,7 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { Refusal } from "../core/errors.ts";
 import type { SignedCheckpoint } from "../core/log.ts";
 import type { Mode } from "../core/roles.ts";
+import type { KeptStatement } from "../core/solvency/statement.ts";
 import type { Change, Write } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
 import type { Reader } from "./reader.ts";
@@ -46,8 +47,8 @@ export interface Store {
   /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
   /**
-   * Appends to the log, in one commit, the oldest entries of the trace that it does not have yet, at most `entriesMax`.
-   * Answers how many it appended.
+   * Appends to the log, in one commit, the oldest entries of the trace, and then the statements of solvency, that it does not have
+   * yet, at most `entriesMax`. Answers how many it appended.
    */
   extendLog(entriesMax: number): Promise<number>;
   /**
@@ -55,6 +56,8 @@ export interface Store {
    * or more: another process was faster.
    */
   keepCheckpoint(checkpoint: SignedCheckpoint): Promise<boolean>;
+  /** Keeps a signed statement of solvency. Answers false, and keeps nothing, where its number is not the next: another process was faster. */
+  keepStatement(statement: KeptStatement): Promise<boolean>;
   /**
    * Tests whether the ledger can be written, by a write that changes nothing. Rejects where it cannot, for
    * example on a full disk.

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { JOBS, type RunningOperation, runJobByHand, startOperation } from "../../src/app/operation.ts";
 import { witnessJobs } from "../../src/app/witnessing.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import type { SeenTreasury } from "../../src/core/solvency/judgement.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
@@ -24,12 +25,14 @@ const URL = "http://localhost:8080";
 let ctx: TestContext;
 /** The time of the clock that never jumps. */
 let monotonicMs: number;
+let treasuries: readonly SeenTreasury[];
 let running: RunningOperation | null;
 let printed: ReturnType<typeof jest.spyOn>;
 beforeEach(() => {
   jest.useFakeTimers();
   ctx = createTestContext();
   monotonicMs = 0;
+  treasuries = [];
   running = null;
   printed = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
 });
@@ -56,7 +59,8 @@ function operate(context: Context, disagreements: readonly string[]) {
     connectionsClosed: () => 0,
     anchorLateMs: () => null,
     witnesses: async () => [],
-    treasuries: async () => [],
+    deposits: async () => [],
+    treasuries: () => treasuries,
     jobs: [],
   });
   running = started;
@@ -103,6 +107,27 @@ test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready 
   jest.advanceTimersByTime(15_000);
   await becomes(() => figure("holdfast_ready"), "1");
   expect(await ready()).toEqual([200]);
+});
+
+test("a chain that holds less than is owed is 503, and one that does not answer is not; both are in the metrics", async () => {
+  const { ready, figure } = operate(ctx, []);
+  const of = '{mode="live",asset="USDC"}';
+  const shown = async () => [
+    await ready(),
+    await figure(`holdfast_treasury_balance${of}`),
+    await figure(`holdfast_treasury_short${of}`),
+    await figure(`holdfast_treasury_age_seconds${of}`),
+  ];
+  const treasury = { mode: "live", asset: "USDC", chain: "eip155:8453" } as const;
+  treasuries = [{ ...treasury, judgement: "unknown", seen: null }];
+  expect(await shown()).toEqual([[200], undefined, undefined, undefined]);
+  const seen = { balance: 70n, block: 5, ageMs: 2_000 };
+  treasuries = [{ ...treasury, judgement: "enough", seen }];
+  expect(await shown()).toEqual([[200], "70", "0", "2"]);
+  treasuries = [{ ...treasury, judgement: "short", seen }];
+  expect(await shown()).toEqual([[503, "solvency"], "70", "1", "2"]);
+  treasuries = [{ ...treasury, judgement: "unknown", seen: { ...seen, ageMs: 3_600_000 } }];
+  expect(await shown()).toEqual([[200], "70", undefined, "3600"]);
 });
 
 test.each([

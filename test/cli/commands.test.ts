@@ -281,6 +281,16 @@ const SUCCESSES: readonly Success[] = [
     people: ["No wallet holds money on a chain"],
   },
   {
+    line: ["solvency"],
+    json: { object: "list", data: [{ object: "solvency", owes: "1234560000", judgement: null }] },
+    people: ["1 234.56 USDC", "by your own means"],
+  },
+  {
+    line: ["solvency", "list"],
+    json: { object: "list", data: [], has_more: false },
+    people: ["No statement was signed so far"],
+  },
+  {
     line: ["payouts", "submit", ...account],
     json: { object: "list", data: [], has_more: false },
     people: ["Nothing is owed, sandbox."],

@@ -20,15 +20,19 @@ const WELL: Vitals = {
   jobs: [JOB],
   audit: { disagreements: 0, endedAt: 1, durationMs: 1 },
   clock: null,
+  treasuries: [],
 };
+
+const TREASURY = { mode: "live", asset: "USDC", chain: "eip155:8453" } as const;
+const SEEN = { balance: 7n, block: 7, ageMs: 42_000 };
 
 /** The check that fails, with its message; null where none does. */
 function failing(vitals: Partial<Vitals>) {
   const { object, ready, checks } = readinessOf({ ...WELL, ...vitals });
   const failed = checks.filter(({ ok }) => !ok);
   expect([object, ready]).toEqual(["readiness", failed.length === 0]);
-  expect(checks.map(({ name }) => name)).toEqual(["ledger", "disk", "jobs", "audit", "clock"]);
-  expect(checks.every(({ ok, message }) => ok === (message === null))).toBeTrue();
+  expect(checks.map(({ name }) => name)).toEqual(["ledger", "disk", "jobs", "audit", "clock", "solvency"]);
+  expect(checks.every(({ ok, message }) => ok || message !== null)).toBeTrue();
   return failed.map(({ name, message }) => `${name}: ${message}`);
 }
 
@@ -39,8 +43,19 @@ describe("ready", () => {
     ["where the system does not say what the disk has left", { freeBytes: null }],
     ["where a job has failed, but not for long", { jobs: [{ ...JOB, failures: 9 }] }],
     ["without a job", { jobs: [] }],
+    ["where a chain does not answer", { treasuries: [{ ...TREASURY, judgement: "unknown", seen: null }] }],
   ];
   for (const [name, vitals] of READY) test(name, () => expect(failing(vitals)).toEqual([]));
+});
+
+test("what is not known of a chain is said", () => {
+  const { ready, checks } = readinessOf({
+    ...WELL,
+    treasuries: [{ ...TREASURY, judgement: "unknown", seen: null }],
+  });
+  const message = "What the chain holds is not known: live USDC on eip155:8453, not seen since the start.";
+  expect(ready).toBeTrue();
+  expect(checks.at(-1)).toEqual({ name: "solvency", ok: true, message });
 });
 
 describe("not ready", () => {
@@ -68,6 +83,15 @@ describe("not ready", () => {
     [
       "clock: The clock is 1 s behind the ledger's last commit and has jumped 60 s back since the service started: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
       { clock: { behindLedgerMs: 1, jumpedMs: -60_000 } },
+    ],
+    [
+      "solvency: The chain holds less than the ledger owes; `holdfast solvency` shows it: live USDC on eip155:8453, seen 42 s ago.",
+      {
+        treasuries: [
+          { ...TREASURY, judgement: "short", seen: SEEN },
+          { ...TREASURY, asset: "EURC", judgement: "enough", seen: SEEN },
+        ],
+      },
     ],
   ];
   for (const [message, vitals] of UNREADY) {

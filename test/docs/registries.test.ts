@@ -94,13 +94,13 @@ test("the page on configuration has each variable, and no other", () => {
     expect(Bun.inspect(readConfig({}, { [name]: "?" }))).not.toContain("is not a setting");
 });
 
-/** Every command, as its words. */
-function leavesOf(command: Command, path: readonly string[] = []): [string, Command][] {
-  return command.commands.length === 0
-    ? [[path.join(" "), command]]
-    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
+/** Every command, as its words. One that has others below it is one itself where it takes the options of a command. */
+function commandsOf(command: Command, path: readonly string[] = []): [string, Command][] {
+  const below = command.commands.flatMap((child) => commandsOf(child, [...path, child.name()]));
+  const isCommand = below.length === 0 || command.options.some(({ long }) => long === "--json");
+  return isCommand ? [[path.join(" "), command], ...below] : below;
 }
-const COMMANDS = leavesOf(buildProgram({ version: "0" } as CommandLineTools));
+const COMMANDS = commandsOf(buildProgram({ version: "0" } as CommandLineTools));
 
 test("the page on the command line has a section for each command, and no other", () => {
   const headings = [...pageOf("commands").matchAll(/^### `holdfast (.*)`$/gm)].map(([, name]) => name);

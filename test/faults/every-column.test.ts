@@ -92,6 +92,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
   session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
+  solvency_statements: ({ number, leaf_index: leaf }) => [`statement ${number}`, `leaf ${leaf}`],
   source_keys: ({ id }) => [id],
   spend_sessions: ({ id }) => [id],
   trace: ({ warrant, leaf_index: leaf }) => [
@@ -242,7 +243,7 @@ function edit(table: string, column: string, row: Row, value: Row[string]): stri
 
 const isPlace = (table: string, column: string): boolean =>
   column === "position" ||
-  `${table}.${column}` === "log_checkpoints.number" ||
+  ((table === "log_checkpoints" || table === "solvency_statements") && column === "number") ||
   `${table}.${column}` === "payout_waits.payee";
 
 function notNamed(table: string, ...rows: readonly Row[]): string | null {

@@ -70,6 +70,7 @@ const LIVE: Readonly<Record<string, string | Readonly<Record<string, string>>>> 
   "/console/money": { balances: "money", deposits: "money" },
   "/console/money/deposit": CONFIRMS,
   "/console/money/statements": FORM,
+  "/console/money/solvency": "a statement does not change, and the next one comes after hours",
   "/console/money/payees": { payees: "money" },
   "/console/money/payouts": { payouts: "money" },
   "/console/money/payouts/submit": CONFIRMS,

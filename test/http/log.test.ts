@@ -4,8 +4,10 @@ import { parseCheckpoint } from "../../src/core/checkpoint.ts";
 import { parseSignedNote } from "../../src/core/signed-note.ts";
 import { createShell, type Shell } from "../../src/http/shell.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { signStatement } from "../../src/services/solvency/sign.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { noFault } from "../support/no-fault.ts";
+import { must } from "../support/organisations.ts";
 import { createCaller, createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
 /** The log as monitors read it: C2SP tlog-checkpoint and tlog-tiles (docs/witnesses, "The log"). */
@@ -113,4 +115,26 @@ test("only what a checkpoint covers is shown, under its one path", async () => {
     expect([path, await statusOf(path)]).toEqual([path, 404]);
   await anchor(ctx);
   expect(await statusOf("tile/0/001.p/45")).toBe(200);
+});
+
+test("a statement of solvency is an entry of the log, and whoever asks gets it byte for byte", async () => {
+  for (const path of ["solvency", "solvency/1"]) expect([path, await statusOf(path)]).toEqual([path, 404]);
+  must(await signStatement(ctx));
+  await open(stage, await createCaller(stage));
+  must(await signStatement(ctx));
+  const newest = await ask("solvency");
+  expect(newest.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(newest.headers.get("cache-control")).toBe("public, max-age=2");
+  const notes = [await bytesAt("solvency/1"), await bytesAt("solvency/2")];
+  expect(await newest.text()).toBe(notes[1]!.toString());
+  const { size, root } = parseCheckpoint(parseSignedNote(await (await ask("checkpoint")).text())!.text)!;
+  const bundles = [await bytesAt("tile/entries/000"), await bytesAt(`tile/entries/001.p/${size - 256}`)];
+  const entries = bundles.flatMap((bundle) =>
+    Array.from({ length: bundle.length / 34 }, (_, at) => bundle.subarray(at * 34 + 2, (at + 1) * 34)),
+  );
+  expect(rootOver(entries.map((entry) => sha256("\0", entry))).equals(root)).toBe(true);
+  const places = notes.map((note) => entries.findIndex((entry) => entry.equals(sha256(note))));
+  expect(places).toEqual([size - 3, size - 1]);
+  for (const path of ["solvency/0", "solvency/3", "solvency/01", "solvency/x", "solvency/-1", "solvency/1e0"])
+    expect([path, await statusOf(path)]).toEqual([path, 404]);
 });

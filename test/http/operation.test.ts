@@ -19,6 +19,7 @@ const NO_FIGURES = {
   connectionsClosed: 0,
   anchorLateMs: null,
   witnesses: [],
+  deposits: [],
   treasuries: [],
   clockDisagrees: false,
 };

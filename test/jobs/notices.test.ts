@@ -21,6 +21,7 @@ beforeEach(async () => {
   stage = await createStage(ctx);
   vitals = {
     ...{ ledger: { readable: true, writable: true }, freeBytes: null, jobs: [], audit: null, clock: null },
+    treasuries: [],
   };
 });
 afterEach(() => ctx.close());

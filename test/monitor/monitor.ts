@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { formatCheckpoint } from "../../src/core/checkpoint.ts";
 import { formatSignedNote, formatVerifierKey, signText } from "../../src/core/signed-note.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { signStatement } from "../../src/services/solvency/sign.ts";
 import { ownLogOf } from "../../src/services/witness/own-log.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
@@ -59,7 +60,10 @@ beforeAll(async () => {
   await anchor(service.ctx);
   older = join(folder, "older");
   writeFileSync(older, await (await fetch(`${service.url}${LOG}/checkpoint`)).bytes());
-  await opens(LATER);
+  // One of them is a statement of solvency, which is an entry as all others are.
+  await opens(100);
+  await signStatement(service.ctx);
+  await opens(LATER - 101);
   await anchor(service.ctx);
   const { keys } = await ownLogOf(service.ctx);
   key = formatVerifierKey(keys[0]!);

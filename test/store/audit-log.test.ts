@@ -59,7 +59,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "an entry without the leaf that it had",
     "UPDATE trace SET leaf_index = NULL WHERE leaf_index = 100",
-    /^the log: no entry of the trace is leaf 100$/,
+    /^the log: no entry is leaf 100$/,
   ],
   [
     "the last entry without the leaf that it had",

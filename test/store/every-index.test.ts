@@ -134,6 +134,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   purchases_with_free_content: () => forgetContents(ctx, 0),
   purchases_with_free_content_of_scope: () => needs({ oldestFree: true }),
   push_subscriptions_by_user: () => ctx.reader.notices.pushSubscriptionsOf("usr"),
+  solvency_statements_without_leaf: () => ctx.store.extendLog(1),
   source_keys_by_origin: () => ctx.reader.sourceKeys.of("org", "https://a.example"),
   spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
   trace_without_leaf: () => ctx.store.extendLog(1),

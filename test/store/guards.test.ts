@@ -42,6 +42,9 @@ function newTables(): Database {
 
 /** How the tables react to raw SQL, with every guard in place. */
 /** A transaction of a wallet, signed twice; with other columns where they are given. */
+const aStatement = (number: string, leaf = "NULL"): string =>
+  `INSERT INTO solvency_statements VALUES (${number}, 'note ${number}', randomblob(32), randomblob(32), ${leaf}, NULL)`;
+
 const sentToChain = (columns: {
   nonce?: string;
   state?: string;
@@ -69,6 +72,16 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
     );
+  }
+
+  /** Two entries and a statement that are leaves, a checkpoint of one of them, and a statement without a leaf. */
+  function addLog(): void {
+    for (const leaf of [0, 1])
+      ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
+    ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
+    ledger.raw.run(`${aStatement("1")}; ${aStatement("2")}`);
+    ledger.raw.run("UPDATE solvency_statements SET leaf_index = 2 WHERE number = 1");
   }
 
   /** Payouts, deposits from a chain and corrections without their postings. */
@@ -167,10 +180,7 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       "INSERT INTO planned_notices SELECT 'esc', id, 'live', 0, 0, 0 FROM organisations LIMIT 1",
     );
-    for (const leaf of [0, 1])
-      ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
-    ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
-    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
+    addLog();
     for (const [id, removedAt] of [
       ["used", "NULL"],
       ["removed", "1"],
@@ -1400,6 +1410,12 @@ describe("raw SQL of a buggy caller", () => {
       /UNIQUE constraint failed: trace.leaf_index/,
     ],
     [
+      "a second statement of a leaf",
+      "solvency_statements_get_a_leaf_once",
+      () => "UPDATE solvency_statements SET leaf_index = 2 WHERE number = 2",
+      /UNIQUE constraint failed: solvency_statements.leaf_index/,
+    ],
+    [
       "a second checkpoint of a size",
       "log_checkpoints_go_on",
       () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '', NULL)",
@@ -1559,7 +1575,7 @@ describe("raw SQL of a buggy caller", () => {
     `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '', NULL)`;
   const aTile = (level: string, tile: string, bytes: number) =>
     `INSERT INTO log_tiles VALUES (${level}, ${tile}, zeroblob(${bytes}))`;
-  const nextLeaf = "(SELECT max(leaf_index) + 1 FROM trace)";
+  const nextLeaf = "(SELECT max(leaf_index) + 1 FROM solvency_statements)";
 
   /** The log, of which two leaves and a checkpoint over one of them are there. */
   const LOG: readonly [string, () => string, RegExp][] = [
@@ -1583,6 +1599,35 @@ describe("raw SQL of a buggy caller", () => {
       () => "UPDATE trace SET leaf_index = 0 WHERE position = 3",
       /becomes the next leaf/,
     ],
+    [
+      "an entry at the leaf of a statement",
+      () => "UPDATE trace SET leaf_index = 2 WHERE position = 3",
+      /becomes the next leaf/,
+    ],
+    [
+      "a statement at the leaf of an entry",
+      () => "UPDATE solvency_statements SET leaf_index = 1 WHERE number = 2",
+      /a statement becomes the next leaf/,
+    ],
+    [
+      "another leaf of a statement",
+      () => `UPDATE solvency_statements SET leaf_index = ${nextLeaf} WHERE number = 1`,
+      /a statement becomes the next leaf/,
+    ],
+    [
+      "a statement that begins as a leaf",
+      () => aStatement("3", nextLeaf),
+      /a statement follows the one before it/,
+    ],
+    ["a statement after a gap", () => aStatement("4"), /a statement follows the one before it/],
+    ...["number = 7", "note = 'x'", "seed = zeroblob(32)", "entry_hash = zeroblob(32)", "digest = 7"].map(
+      (set): [string, () => string, RegExp] => [
+        `a statement changed: ${set}`,
+        () => `UPDATE solvency_statements SET ${set} WHERE number = 2`,
+        KEPT,
+      ],
+    ),
+    ["a deleted statement", () => "DELETE FROM solvency_statements", KEPT],
     ["an entry that begins as a leaf", () => newEntry(nextLeaf), /becomes a leaf of the log later/],
     [
       "a hash of the log that is changed",
@@ -1615,7 +1660,7 @@ describe("raw SQL of a buggy caller", () => {
     ["a tile below the lowest level", () => aTile("-1", "0", 32), /log_tiles_place/],
     ["a checkpoint that leaves a number out", () => aCheckpoint("3", "2"), /a checkpoint is of a longer log/],
     ["a checkpoint of a shorter log", () => aCheckpoint("2", "1"), /a checkpoint is of a longer log/],
-    ["a checkpoint of more than the log", () => aCheckpoint("2", "3"), /a checkpoint is of a longer log/],
+    ["a checkpoint of more than the log", () => aCheckpoint("2", "4"), /a checkpoint is of a longer log/],
     ["a changed checkpoint", () => "UPDATE log_checkpoints SET note = 'x'", /what was signed is kept/],
     ["a deleted checkpoint", () => "DELETE FROM log_checkpoints", /what was signed is kept/],
   ];

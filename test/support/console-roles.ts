@@ -73,6 +73,8 @@ export const ROLE_OF: Readonly<Record<string, Role | "anybody">> = {
   "POST /console/money/deposit": "admin",
   "GET /console/money/statements": "viewer",
   "GET /console/money/statements/file": "viewer",
+  "GET /console/money/solvency": "viewer",
+  "GET /console/money/solvency/proof": "viewer",
   "GET /console/money/payees": "viewer",
   "GET /console/money/payouts": "viewer",
   "GET /console/money/payouts/submit": "admin",

@@ -158,6 +158,7 @@ export function createTestContext(
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     witness: NO_WITNESSES,
     treasuries: [],
+    holdingOf: async () => ({ away: "none" }),
     chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },

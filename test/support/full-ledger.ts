@@ -10,6 +10,7 @@ import { beginAnchor } from "../../src/services/chain/anchor.ts";
 import { stepTransactions } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { keepRailStates } from "../../src/services/rails/states.ts";
+import { signStatement } from "../../src/services/solvency/sign.ts";
 import type { Put } from "../../src/store/change.ts";
 import { createTestContext, type TestContext } from "./context.ts";
 import { buildGoodLedger } from "./good-ledger.ts";
@@ -58,6 +59,7 @@ export async function buildFullLedger(): Promise<string> {
   await anchoredOnChain(ctx);
   await paidOnChain(ctx);
   await transferredOnChain(ctx, stage.organisationId);
+  for (let signed = 0; signed < 2; signed++) must(await signStatement(ctx));
   await ctx.store.close();
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);

@@ -21,6 +21,7 @@ export const NO_FIGURES: Figures = {
   connectionsClosed: 0,
   witnesses: [],
   rails: [],
+  deposits: [],
   treasuries: [],
   clockDisagrees: false,
 };

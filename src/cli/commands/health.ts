@@ -58,8 +58,10 @@ async function problemAt(url: string): Promise<string | null> {
 /** The checks that failed, as `/readyz` lists them; nothing where the body is not such a list. */
 function failedChecks(body: string): string {
   try {
-    const { checks } = JSON.parse(body) as { checks: { name: string; message: string | null }[] };
-    const failed = checks.filter(({ message }) => message !== null);
+    const { checks } = JSON.parse(body) as {
+      checks: { name: string; ok: boolean; message: string | null }[];
+    };
+    const failed = checks.filter(({ ok }) => !ok);
     return failed.map(({ name, message }) => `; ${name}: ${message?.replace(/\.$/, "")}`).join("");
   } catch {
     return "";

@@ -1,12 +1,11 @@
 import { Argument, type Command } from "commander";
 import { printable } from "../../core/hidden-characters.ts";
-import { parseJsonText } from "../../core/json-text.ts";
 import { displayAmount } from "../../core/money.ts";
 import type { NoteKey } from "../../core/signed-note.ts";
 import { parseWitness, verifyReceiptFile } from "../../services/verify-receipt-file.ts";
 import { type CommonFlags, examples, group, withCommonFlags } from "../command.ts";
 import { CommandFailure, optionFailure } from "../failure.ts";
-import { readExactText, readText } from "../input.ts";
+import { readExactText, readJsonFile } from "../input.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
@@ -45,18 +44,12 @@ export function addReceipt(program: Command, tools: CommandLineTools): void {
     const [file = ""] = verify.args;
     const verification = await verifyReceiptFile({
       text: await readExactText("<file>", file, RECEIPT_BYTES_MAX),
-      jwks: jwks === undefined ? null : await readJwks(jwks),
+      jwks: jwks === undefined ? null : await readJsonFile("--jwks", jwks),
       witnesses: witness.map(witnessOf),
     });
     tools.print(json ? JSON.stringify(verification) : inWords(verification));
     if (!verification.ok) throw new CommandFailure(null);
   });
-}
-
-async function readJwks(file: string): Promise<unknown> {
-  const parsed = parseJsonText(await readText("--jwks", file));
-  if ("problem" in parsed) throw optionFailure("--jwks", `${file} ${parsed.problem}`);
-  return parsed.value;
 }
 
 function witnessOf(text: string): NoteKey {

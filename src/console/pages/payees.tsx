@@ -29,6 +29,7 @@ export const MoneyTabs = ({ current }: { current: string }) => (
       { path: PAYOUTS, words: "Payouts" },
       { path: "/console/money/corrections", words: "Corrections" },
       { path: "/console/money/statements", words: "Statements" },
+      { path: "/console/money/solvency", words: "Solvency" },
     ]}
   />
 );

@@ -60,28 +60,50 @@ export async function checkAnchor(
   known: Known,
   { sha256, verify }: { readonly sha256: Sha256; readonly verify: Verify },
 ): Promise<AnchorFound> {
-  const problems: string[] = [];
   const settling = trace.at(-1);
-  const inclusion = {
-    index: anchor.leaf_index,
-    size: anchor.tree_size,
-    leaf: leafHash(bytesOfHex(settling?.entry_hash ?? ""), sha256),
-    proof: anchor.proof.map(bytesOfHex),
-    root: bytesOfHex(anchor.root),
-  };
-  if (!verifyInclusion(inclusion, sha256))
-    problems.push("anchor.proof does not lead from the settling entry to anchor.root");
+  const problems = [...problemsOfPlace(anchor, settling?.entry_hash ?? "", "the settling entry", sha256)];
   if (settling && settling.chain_ref !== null && settling.chain_ref !== anchor.chain_ref)
     problems.push(
       `anchor.chain_ref is ${shown(anchor.chain_ref)}, but the settling entry says ${shown(settling.chain_ref)}`,
     );
+  const rest = await checkCheckpoint(anchor, known, { sha256, verify });
   const note = parseSignedNote(anchor.checkpoint);
-  if (!note) problems.push("anchor.checkpoint is not a signed note");
-  const rest = note
-    ? await checkNote(note, anchor, known, { sha256, verify })
-    : { problems: [], origin: null, cosigned: [], unknownNames: [] };
   const onChain = note && rest.origin !== null ? onChainOf(anchor, note, rest.origin, sha256) : null;
   return { ...rest, onChain, problems: [...problems, ...rest.problems] };
+}
+
+/** That an entry of the log is at its place in the tree. */
+export function* problemsOfPlace(
+  anchor: Omit<Anchor, "chain_ref">,
+  entryHash: string,
+  what: string,
+  sha256: Sha256,
+): Generator<string> {
+  const inclusion = {
+    index: anchor.leaf_index,
+    size: anchor.tree_size,
+    leaf: leafHash(bytesOfHex(entryHash), sha256),
+    proof: anchor.proof.map(bytesOfHex),
+    root: bytesOfHex(anchor.root),
+  };
+  if (!verifyInclusion(inclusion, sha256)) yield `anchor.proof does not lead from ${what} to anchor.root`;
+}
+
+/** That the checkpoint is of the tree that the anchor names, and of the instance. */
+export async function checkCheckpoint(
+  anchor: Anchor,
+  known: Known,
+  { sha256, verify }: { readonly sha256: Sha256; readonly verify: Verify },
+): Promise<Omit<AnchorFound, "onChain">> {
+  const note = parseSignedNote(anchor.checkpoint);
+  return note
+    ? checkNote(note, anchor, known, { sha256, verify })
+    : {
+        problems: ["anchor.checkpoint is not a signed note"],
+        origin: null,
+        cosigned: [],
+        unknownNames: [],
+      };
 }
 
 async function checkNote(

@@ -1,75 +1,27 @@
+import {
+  amount,
+  count,
+  exactly,
+  hash,
+  integerFrom,
+  kind,
+  list,
+  orAbsent,
+  ordinal,
+  orNull,
+  record,
+  text,
+  time,
+  yesOrNo,
+} from "../shapes.ts";
 import type { State } from "../warrant.ts";
 import { STATES } from "../warrant.ts";
 
-/**
- * What a receipt must look like before anything in it is compared. TypeBox is not used: this also runs in the page of a receipt,
- * which loads no more than it needs. Fields that are not named here are allowed, as later versions may add some; the signature
- * covers them.
- */
+/** The form of a receipt. Fields that are not named here are allowed: the signature covers them. */
 
-/** What is wrong with a value, each in words that begin with its path. Whoever asks takes no more than it needs. */
-type Shape = (value: unknown, path: string) => Iterable<string>;
-
-const kind = (must: string, fits: (value: unknown) => boolean): Shape =>
-  function* (value, path) {
-    if (!fits(value)) yield `${path} must be ${must}`;
-  };
-
-const record = (fields: Readonly<Record<string, Shape>>): Shape =>
-  function* (value, path) {
-    if (!isRecord(value)) return yield `${path === "" ? "a receipt" : path} must be an object`;
-    for (const [name, shape] of Object.entries(fields))
-      yield* shape(
-        Object.hasOwn(value, name) ? value[name] : undefined,
-        path === "" ? name : `${path}.${name}`,
-      );
-  };
-
-const list = (item: Shape): Shape =>
-  function* (value, path) {
-    if (!Array.isArray(value)) return yield `${path} must be a list`;
-    for (const [index, one] of value.entries()) yield* item(one, `${path}[${index}]`);
-  };
-
-const orNull =
-  (shape: Shape): Shape =>
-  (value, path) =>
-    value === null ? [] : shape(value, path);
-
-const orAbsent =
-  (shape: Shape): Shape =>
-  (value, path) =>
-    value === undefined ? [] : shape(value, path);
-
-const matching = (must: string, pattern: RegExp): Shape =>
-  kind(must, (value) => typeof value === "string" && pattern.test(value));
-
-const integerFrom = (minimum: number, maximum: number): Shape =>
-  kind(
-    maximum === Number.MAX_SAFE_INTEGER ? "a count" : `an integer from ${minimum} to ${maximum}`,
-    (value) => Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum,
-  );
-
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const text = kind("a string", (value) => typeof value === "string");
-const yesOrNo = kind("true or false", (value) => typeof value === "boolean");
-const count = integerFrom(0, Number.MAX_SAFE_INTEGER);
-const version = integerFrom(1, Number.MAX_SAFE_INTEGER);
 const score = integerFrom(0, 10_000);
 const share = orNull(integerFrom(1, 10_000));
-const hash = matching("64 hexadecimal digits in lower case", /^[0-9a-f]{64}$/);
-const amount = matching("an amount in digits", /^(0|[1-9][0-9]{0,18})$/);
-const time = kind("a time such as 2030-01-15T12:00:00.000Z", isTime);
 const state = kind("a state of a warrant", (value) => STATES.some((one) => one === value));
-const exactly = (only: string): Shape => kind(`"${only}"`, (value) => value === only);
-
-function isTime(value: unknown): boolean {
-  if (typeof value !== "string" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value)) return false;
-  const milliseconds = Date.parse(value);
-  return Number.isFinite(milliseconds) && new Date(milliseconds).toISOString() === value;
-}
 
 const actor = record({ kind: text, id: orNull(text) });
 
@@ -78,7 +30,7 @@ const payload = record({
   mode: text,
   from: orNull(state),
   to: state,
-  version,
+  version: ordinal,
   actor,
   recorded_at: time,
   amount,
@@ -88,7 +40,7 @@ const payload = record({
   spec_hash: hash,
   agent_id: orNull(text),
   policy_id: orNull(text),
-  policy_version: orNull(version),
+  policy_version: orNull(ordinal),
   rules_hash: hash,
   check_id: orAbsent(text),
   score: orAbsent(score),
@@ -123,42 +75,45 @@ const check = record({
   details: list(record({ kind: text, passed: yesOrNo, reason_code: orNull(text) })),
   outcome: text,
   evaluated_at: time,
-  evaluator_version: orAbsent(version),
+  evaluator_version: orAbsent(ordinal),
   evidence: orAbsent(text),
   signed_by: orAbsent(orNull(text)),
 });
 
-const receipt = record({
-  object: exactly("receipt"),
-  mode: kind("live or sandbox", (value) => value === "live" || value === "sandbox"),
-  warrant: record({
-    id: text,
-    state,
-    amount,
-    asset: text,
-    released_bps: share,
-    payee: text,
-    spec_hash: hash,
-    spec: orNull(record({ clauses: list(record({ kind: text })) })),
-    policy_version: orNull(version),
-    rules_hash: hash,
-    opened_at: time,
-    settled_at: time,
-  }),
-  checks: list(check),
-  trace: list(entry),
-  anchor: orNull(
-    record({
-      leaf_index: count,
-      tree_size: version,
-      root: hash,
-      proof: list(hash),
-      checkpoint: text,
-      chain_ref: orNull(text),
+const receipt = record(
+  {
+    object: exactly("receipt"),
+    mode: kind("live or sandbox", (value) => value === "live" || value === "sandbox"),
+    warrant: record({
+      id: text,
+      state,
+      amount,
+      asset: text,
+      released_bps: share,
+      payee: text,
+      spec_hash: hash,
+      spec: orNull(record({ clauses: list(record({ kind: text })) })),
+      policy_version: orNull(ordinal),
+      rules_hash: hash,
+      opened_at: time,
+      settled_at: time,
     }),
-  ),
-  signature: orNull(text),
-});
+    checks: list(check),
+    trace: list(entry),
+    anchor: orNull(
+      record({
+        leaf_index: count,
+        tree_size: ordinal,
+        root: hash,
+        proof: list(hash),
+        checkpoint: text,
+        chain_ref: orNull(text),
+      }),
+    ),
+    signature: orNull(text),
+  },
+  "a receipt",
+);
 
 export type Payload = Readonly<Record<string, unknown>> & {
   readonly from: State | null;

@@ -1,7 +1,7 @@
 import { parseJsonText } from "../json-text.ts";
+import { isRecord } from "../shapes.ts";
 import type { Sha256 } from "../signed-note.ts";
 import { hexOf } from "../signed-note.ts";
-import { isRecord } from "./form.ts";
 
 /**
  * The page of a receipt as one file. It holds the receipt and the keys as data, and ends with a signature over everything

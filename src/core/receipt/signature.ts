@@ -1,7 +1,7 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseJsonText } from "../json-text.ts";
+import { isRecord } from "../shapes.ts";
 import { fromBase64, hexOf, type Sha256, type Verify } from "../signed-note.ts";
-import { isRecord } from "./form.ts";
 import { same, shown } from "./say.ts";
 
 /** The `typ` of a receipt's signature, so that a token of another type does not pass for one. */

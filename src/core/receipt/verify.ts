@@ -157,7 +157,7 @@ function anchorOf(
 }
 
 /** WebCrypto's Ed25519. A key that is no point of the curve verifies nothing. */
-const verifyEd25519: Verify = async (publicKey, message, signature) => {
+export const verifyEd25519: Verify = async (publicKey, message, signature) => {
   const [key, data, proof] = [publicKey, message, signature].map((bytes) => new Uint8Array(bytes));
   if (!key || !data || !proof) return false;
   try {

@@ -1,6 +1,7 @@
 import { TILE_WIDTH } from "../../core/tiles.ts";
 import { noQuery } from "../../resources/input.ts";
 import { type AskedTile, readCheckpoint, readTile } from "../../services/log/read.ts";
+import { readStatementNote } from "../../services/solvency/read.ts";
 import { BYTES, bytes, type Result } from "../answers.ts";
 import type { Call } from "../call.ts";
 import { refuseUnknownRoute } from "../errors.ts";
@@ -12,7 +13,7 @@ import { get, type Route, route } from "../route.ts";
 const PREFIX = "/.well-known/holdfast";
 /** A checkpoint is replaced within seconds. */
 const BRIEFLY = "public, max-age=2";
-/** What is in a tile never changes. */
+/** What is in a tile never changes, and no statement either. */
 const FOREVER = "public, max-age=31536000, immutable";
 
 /**
@@ -40,6 +41,13 @@ async function answerTile({ ctx, params, path }: Call): Promise<Result> {
   const asked = askedTile(level, [a, b, c, d].filter((part) => part !== undefined).join("/"));
   const tile = asked && (await readTile(ctx, asked));
   return tile ? bytes(tile, { "Cache-Control": FOREVER }) : refuseUnknownRoute("GET", path);
+}
+
+async function answerStatement({ ctx, path }: Call, number: number | null, caching: string): Promise<Result> {
+  const note = await readStatementNote(ctx, number);
+  return note === null
+    ? refuseUnknownRoute("GET", path)
+    : { ...text("text/plain", note), headers: { "Cache-Control": caching } };
 }
 
 const tileRoute = (parts: string): Route =>
@@ -81,4 +89,39 @@ export const logRoutes: readonly Route[] = [
     },
   ),
   ...PARTS.map(tileRoute),
+  get(
+    `${PREFIX}/solvency`,
+    {
+      query: noQuery,
+      detail: route({
+        tags: ["Log"],
+        summary: "The newest statement of solvency: a signed note with the sums of what is owed",
+        access: null,
+        bucket: "read",
+        answers: "text/plain",
+        responses: { "200": "The signed note.", "404": "route_not_found" },
+      }),
+    },
+    (call) => answerStatement(call, null, BRIEFLY),
+  ),
+  get(
+    `${PREFIX}/solvency/:number`,
+    {
+      query: noQuery,
+      detail: route({
+        tags: ["Log"],
+        summary: "A statement of solvency by its number",
+        access: null,
+        bucket: "read",
+        answers: "text/plain",
+        responses: { "200": "The signed note.", "404": "route_not_found" },
+      }),
+    },
+    (call) => {
+      const { number = "" } = call.params as Readonly<Record<string, string>>;
+      return /^[1-9][0-9]{0,14}$/.test(number)
+        ? answerStatement(call, Number(number), FOREVER)
+        : refuseUnknownRoute("GET", call.path);
+    },
+  ),
 ];

@@ -50,11 +50,14 @@ async function signCheckpoint(ctx: Context): Promise<void> {
   const { size, root, instanceId } = grown;
   const name = logNameOf(instanceId);
   const text = formatCheckpoint({ origin: name, size, root, extensions: [] });
-  const [key] = logKeysOf(name, ctx.tokens);
+  await ctx.store.keepCheckpoint({ size, root, note: await signedNoteOf(ctx.tokens, name, text) });
+}
+
+/** A text as the instance signs it under the name of its log. */
+export async function signedNoteOf(tokens: Tokens, name: string, text: string): Promise<string> {
+  const [key] = logKeysOf(name, tokens);
   if (!key) throw new Error("there is no key to sign the log with");
-  const line = await signText(text, key, ctx.tokens.signBytes);
-  const note = formatSignedNote({ text, lines: [line] });
-  await ctx.store.keepCheckpoint({ size, root, note });
+  return formatSignedNote({ text, lines: [await signText(text, key, tokens.signBytes)] });
 }
 
 /**

@@ -36,19 +36,22 @@ export const signersOf = ({ tokens, witness }: Context): Signers => ({
 });
 
 const AT_ONCE = 1_000;
+/** A note of a statement may be of 160 KiB. */
+const STATEMENTS_AT_ONCE = 100;
 
 type Reads = Pick<Store, "read">;
 /** Called with how many more signatures were verified. */
 type Did = (signatures: number) => void;
 
 /**
- * Verifies the signatures that are kept: the instance's own under the log's checkpoints, those of the witnesses under the same, and
- * those of the logs that this instance witnesses. One message each. The instance's own keys that were rotated count.
+ * Verifies the signatures that are kept: the instance's own under the log's checkpoints and the statements of solvency, those of the
+ * witnesses under the checkpoints, and those of the logs that this instance witnesses. One message each. The instance's own keys that were rotated count.
  */
 export async function auditSignatures(store: Reads, signers: Signers, did: Did): Promise<readonly string[]> {
   const witnessed = await store.read((reader) => reader.witnessedLogs.list());
   return [
     ...(await auditCheckpoints(store, signers, did)),
+    ...(await auditStatements(store, signers, did)),
     ...(await auditCosignatures(store, signers, did)),
     ...(await Promise.all(witnessed.map((log) => auditWitnessed(log, signers)))).flat(),
   ];
@@ -56,9 +59,10 @@ export async function auditSignatures(store: Reads, signers: Signers, did: Did):
 
 /** How many there are. */
 export const countSignatures = ({ read }: Reads): Promise<number> =>
-  read(async ({ cosignatures, log }) => {
+  read(async ({ cosignatures, log, solvency }) => {
     const newest = await log.newestCheckpoint();
-    return (newest?.number ?? 0) + (await cosignatures.count());
+    const statement = await solvency.statement(null);
+    return (newest?.number ?? 0) + (statement?.number ?? 0) + (await cosignatures.count());
   });
 
 async function auditCheckpoints(
@@ -84,6 +88,30 @@ async function auditCheckpoints(
         problems.push(`checkpoint ${number}: no key of this instance signed it`);
     after = last.number;
     did(checkpoints.length);
+  }
+}
+
+async function auditStatements(
+  { read }: Reads,
+  { own, verify }: Signers,
+  did: Did,
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const { id, statements } = await read(async ({ instance, solvency }) => ({
+      id: (await instance.get()).id,
+      statements: await solvency.statements(before, STATEMENTS_AT_ONCE),
+    }));
+    const last = statements.at(-1);
+    if (!last) return problems;
+    const keys = keysOrRefusal(logNameOf(id), own);
+    // The checkpoints' part says so: there is no statement without a checkpoint.
+    if (isRefusal(keys)) return problems;
+    for (const { number, note } of statements)
+      if (!(await isSigned(note, keys, verify)))
+        problems.push(`statement ${number}: no key of this instance signed it`);
+    before = last.number;
+    did(statements.length);
   }
 }
 

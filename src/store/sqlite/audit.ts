@@ -17,6 +17,7 @@ import { auditReferences } from "./audit/references.ts";
 import { guarded } from "./audit/rows.ts";
 import { auditScopes } from "./audit/scopes.ts";
 import type { Did } from "./audit/slices.ts";
+import { auditStatements } from "./audit/statements.ts";
 import { auditWarrants } from "./audit/warrants.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type Connection, connect } from "./open.ts";
@@ -113,6 +114,7 @@ const DISAGREEMENTS: Readonly<
     yield* guarded("the payouts", () => auditPayouts(raw, did));
     yield* guarded("the scopes", () => auditScopes(raw));
     yield* guarded("the log", () => auditLog(raw, did));
+    yield* guarded("the statements", () => auditStatements(raw, did));
     yield* guarded("the anchors", () => auditAnchors(raw, did));
     yield* guarded("the payouts on chains", () => auditRails(raw, did));
     yield* guarded("the purchases", () => auditPurchases(raw, did));

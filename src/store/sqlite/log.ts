@@ -2,18 +2,25 @@ import type { Database } from "bun:sqlite";
 import { desc } from "drizzle-orm";
 import type { SignedCheckpoint } from "../../core/log.ts";
 import { leafHash } from "../../core/merkle.ts";
+import type { KeptStatement } from "../../core/solvency/statement.ts";
 import { growingTree, type TileReader } from "../../core/tiles.ts";
 import type { Store } from "../store.ts";
 import type { CommitQueue } from "./commit.ts";
 import type { Connection, Tables } from "./open.ts";
 import { prepareWrites } from "./prepared-write.ts";
 import { excludedOf, placeholdersOf } from "./rows.ts";
-import { logCheckpoints, logTiles } from "./tables/log.ts";
+import { logCheckpoints, logTiles, solvencyStatements } from "./tables/log.ts";
 
-/** The log in its tables: its tiles, and which entry of the trace is which leaf. */
+/** The log in its tables: its tiles, and which entry is which leaf. Its entries are those of the trace, and the statements of solvency. */
 
-/** How many leaves the log has. The index of leaves answers it at once. */
-const SIZE = "SELECT coalesce(max(leaf_index), -1) + 1 AS size FROM trace WHERE leaf_index IS NOT NULL";
+/** How many leaves the log has. The indexes of leaves answer it at once. */
+const SIZE = `SELECT coalesce(max(size), 0) AS size FROM (
+  SELECT max(leaf_index) + 1 AS size FROM trace WHERE leaf_index IS NOT NULL
+  UNION ALL SELECT max(leaf_index) + 1 FROM solvency_statements WHERE leaf_index IS NOT NULL)`;
+
+/** The entries of the log from leaf ?1 up to leaf ?2, without that one. */
+export const ENTRIES = `SELECT leaf_index AS leaf, entry_hash AS hash FROM trace WHERE leaf_index >= ?1 AND leaf_index < ?2
+  UNION ALL SELECT leaf_index, entry_hash FROM solvency_statements WHERE leaf_index >= ?1 AND leaf_index < ?2`;
 
 export function sizeOfLog(raw: Database): () => number {
   const statement = raw.prepare<{ size: bigint }, []>(SIZE);
@@ -31,11 +38,12 @@ export function tilesOf(raw: Database): TileReader {
 export function createLogWriter(
   connection: Connection,
   { runBeside }: Pick<CommitQueue, "runBeside">,
-): Pick<Store, "extendLog" | "keepCheckpoint"> {
+): Pick<Store, "extendLog" | "keepCheckpoint" | "keepStatement"> {
   const writer = logWriter(connection);
   return {
     extendLog: (entriesMax) => runBeside(() => writer.extend(entriesMax)),
     keepCheckpoint: (checkpoint) => runBeside(() => writer.keepCheckpoint(checkpoint)),
+    keepStatement: (statement) => runBeside(() => writer.keepStatement(statement)),
   };
 }
 
@@ -43,16 +51,21 @@ function logWriter({ raw, tables }: Connection) {
   const statements = lazyStatements(raw, tables);
   return {
     extend(entriesMax: number): number {
-      const { entriesWithoutLeaf, giveLeaves, putTile, size, readTile } = statements();
+      const { ofTrace, ofSolvency, putTile, size, readTile } = statements();
       // Not those after the last leaf: an entry's position says nothing of when it was committed by which process.
-      const entries = entriesWithoutLeaf.all(entriesMax);
+      const traced = ofTrace.withoutLeaf.all(entriesMax);
+      const stated = traced.length < entriesMax ? ofSolvency.withoutLeaf.all(entriesMax - traced.length) : [];
+      const entries = [...traced, ...stated];
       if (entries.length === 0) return 0;
       const before = size();
       const tree = growingTree(before, readTile, ({ level, index, hashes }) =>
         putTile.run({ level, tile: index, hashes }),
       );
       for (const { hash } of entries) tree.append(leafHash(hash));
-      for (const { first, last, at } of unbroken(entries)) giveLeaves.run(before + at - first, first, last);
+      for (const { first, last, at } of unbroken(traced))
+        ofTrace.giveLeaves.run(before + at - first, first, last);
+      for (const { first, last, at } of unbroken(stated))
+        ofSolvency.giveLeaves.run(before + traced.length + at - first, first, last);
       for (const { level, index, hashes } of tree.changed()) putTile.run({ level, tile: index, hashes });
       return entries.length;
     },
@@ -61,6 +74,12 @@ function logWriter({ raw, tables }: Connection) {
       const last = newest.get();
       if (last !== undefined && last.size >= size) return false;
       insertCheckpoint({ number: (last?.number ?? 0) + 1, size, root: root.toHex(), note });
+      return true;
+    },
+    keepStatement({ number, note, seed, entryHash }: KeptStatement): boolean {
+      const { newestStatement, insertStatement } = statements();
+      if (number !== Number(newestStatement.get()?.number ?? 0n) + 1) return false;
+      insertStatement({ number, note, seed, entryHash, leafIndex: null });
       return true;
     },
   };
@@ -83,14 +102,23 @@ function unbroken(entries: readonly Entry[]): readonly Unbroken[] {
   return runs;
 }
 
+/** How the entries of a table become leaves, in the order of a column. */
+const leavesIn = (raw: Database, table: string, order: string) => ({
+  withoutLeaf: raw.prepare<Entry, [number]>(
+    `SELECT ${order} AS position, entry_hash AS hash FROM ${table} WHERE leaf_index IS NULL ORDER BY ${order} LIMIT ?`,
+  ),
+  giveLeaves: raw.prepare<unknown, [number, number, number]>(
+    `UPDATE ${table} SET leaf_index = ${order} + ? WHERE ${order} BETWEEN ? AND ?`,
+  ),
+});
+
 /** Prepared at the first use: a start does not wait for them. */
 function lazyStatements(raw: Database, tables: Tables) {
   const prepare = () => ({
-    entriesWithoutLeaf: raw.prepare<Entry, [number]>(
-      "SELECT position, entry_hash AS hash FROM trace WHERE leaf_index IS NULL ORDER BY position LIMIT ?",
-    ),
-    giveLeaves: raw.prepare<unknown, [number, number, number]>(
-      "UPDATE trace SET leaf_index = position + ? WHERE position BETWEEN ? AND ?",
+    ofTrace: leavesIn(raw, "trace", "position"),
+    ofSolvency: leavesIn(raw, "solvency_statements", "number"),
+    newestStatement: raw.prepare<{ number: bigint | null }, []>(
+      "SELECT max(number) AS number FROM solvency_statements",
     ),
     putTile: tables
       .insert(logTiles)
@@ -102,6 +130,7 @@ function lazyStatements(raw: Database, tables: Tables) {
     },
     ...prepareWrites(raw, {
       insertCheckpoint: () => tables.insert(logCheckpoints).values(placeholdersOf(logCheckpoints)),
+      insertStatement: () => tables.insert(solvencyStatements).values(placeholdersOf(solvencyStatements)),
     }),
     size: sizeOfLog(raw),
     readTile: tilesOf(raw),

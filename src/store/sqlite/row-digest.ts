@@ -25,6 +25,8 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   // The sums of what purchases count, and the numbers of warrants.
   content_sums: ["bytes"],
   warrant_counts: ["count"],
+  // It gets its leaf later, and the log is computed anew.
+  solvency_statements: ["leaf_index"],
   // The entry's hash is of these. An entry gets its leaf later, and the log is computed anew.
   trace: [
     ...["warrant", "sequence", "from_state", "to_state", "recorded_at", "encoding", "check_id"],

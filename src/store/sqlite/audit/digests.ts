@@ -35,6 +35,7 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   schemas: ({ id }) => `schema ${id}`,
   session_totals: ({ session, held_at: heldAt }, database) =>
     `session ${idAt(database, "spend_sessions", session)}: its running total at ${heldAt}`,
+  solvency_statements: ({ number }) => `statement ${number}`,
   source_keys: ({ id }) => `source key ${id}`,
   spend_sessions: ({ id }) => `session ${id}`,
   trace: ({ warrant, sequence }, database) =>

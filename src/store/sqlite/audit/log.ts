@@ -3,7 +3,7 @@ import { formatCheckpoint } from "../../../core/checkpoint.ts";
 import { logNameOf } from "../../../core/log.ts";
 import { HASH_BYTES, leafHash } from "../../../core/merkle.ts";
 import { growingTree, type Tile, widthOf } from "../../../core/tiles.ts";
-import { sizeOfLog, tilesOf } from "../log.ts";
+import { ENTRIES, sizeOfLog, tilesOf } from "../log.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import type { Did } from "./slices.ts";
 
@@ -18,7 +18,7 @@ type Kept = {
 const LEAVES_AT_ONCE = 10_000;
 
 /**
- * Computes the log anew from the entry hashes of the trace, once from the first leaf to the last, and compares its tiles and the
+ * Computes the log anew from its entries, once from the first leaf to the last, and compares its tiles and the
  * roots of its checkpoints. It may grow meanwhile: what is checked is what was there at the beginning. Whether the checkpoints
  * are signed is checked where the keys are (`services/log/audit.ts`).
  */
@@ -42,7 +42,7 @@ export function* auditLog(raw: Database, did: Did): Generator<string> {
   let checkpoint = checkpoints.next();
   for (const { leaf, hash } of leavesOf(raw, size, did)) {
     if (Number(leaf) !== tree.size()) {
-      yield `the log: no entry of the trace is leaf ${tree.size()}`;
+      yield `the log: no entry is leaf ${tree.size()}`;
       return;
     }
     tree.append(leafHash(hash));
@@ -82,16 +82,14 @@ function* auditWidths(raw: Database): Generator<string> {
 }
 
 function* leavesOf(raw: Database, size: number, did: Did): Generator<Leaf> {
-  const slice = raw.query<Leaf, [bigint, number, number]>(
-    "SELECT leaf_index AS leaf, entry_hash AS hash FROM trace WHERE leaf_index > ? AND leaf_index < ? ORDER BY leaf_index LIMIT ?",
-  );
-  for (let after = -(2n ** 63n); ; ) {
-    const leaves = slice.all(after, size, LEAVES_AT_ONCE);
+  const slice = raw.query<Leaf, [bigint, number, number]>(`${ENTRIES} ORDER BY leaf LIMIT ?3`);
+  for (let from = -(2n ** 63n); ; ) {
+    const leaves = slice.all(from, size, LEAVES_AT_ONCE);
     yield* leaves;
     did(leaves.length);
     const last = leaves.at(-1);
     if (!last || leaves.length < LEAVES_AT_ONCE) return;
-    after = last.leaf;
+    from = last.leaf + 1n;
   }
 }
 

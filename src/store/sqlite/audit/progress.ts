@@ -20,6 +20,7 @@ const TABLES = [
   "log_anchors",
   "chain_transactions",
   "payout_transactions",
+  "solvency_statements",
 ] as const;
 
 /** How many rows an audit reads. A row counts once for each part that reads it; what belongs to a warrant counts with the warrant. */

@@ -119,15 +119,18 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
           available: sumOf(accounts.available),
           held: sumOf(accounts.held),
           paid: sumOf(accounts.paid),
+          payable: sumOf(accounts.payable),
+          submitted: sumOf(accounts.submitted),
         })
         .from(accounts)
         .innerJoin(scopes, eq(scopes.position, accounts.scope))
         .groupBy(scopes.mode, accounts.asset)
         .all()
-        .map(({ mode, asset, available, held, paid }) => ({
+        .map(({ mode, asset, available, held, paid, payable, submitted }) => ({
           mode,
           asset,
           balance: { available: fromHalves(available), held: fromHalves(held), paid: fromHalves(paid) },
+          ...{ payable: fromHalves(payable), submitted: fromHalves(submitted) },
         })),
     list: ({ organisationId, mode }) =>
       tables

@@ -3,7 +3,7 @@ import type { LogCheckpoint } from "../../../core/log.ts";
 import { consistencyProof, HASH_BYTES, inclusionProof, rootOf } from "../../../core/merkle.ts";
 import { nodesOf } from "../../../core/tiles.ts";
 import { lazily } from "../lazily.ts";
-import { sizeOfLog, tilesOf } from "../log.ts";
+import { ENTRIES, sizeOfLog, tilesOf } from "../log.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 type CheckpointRow = {
@@ -26,10 +26,11 @@ export function createLogReader(raw: Database): SqliteReader["log"] {
   const readTile = lazily(() => tilesOf(raw));
   const nodes = nodesOf(readTile);
   const entryHashes = lazily(() => {
-    const statement = raw.prepare<{ hash: Uint8Array }, [number, number]>(
-      "SELECT entry_hash AS hash FROM trace WHERE leaf_index >= ? ORDER BY leaf_index LIMIT ?",
+    const statement = raw.prepare<{ hash: Uint8Array }, [number, number, number]>(
+      `${ENTRIES} ORDER BY leaf LIMIT ?3`,
     );
-    return (first: number, limit: number) => statement.all(first, limit).map(({ hash }) => hash);
+    return (first: number, limit: number) =>
+      statement.all(first, first + limit, limit).map(({ hash }) => hash);
   });
   const newest = lazily(() => {
     const statement = raw.prepare<CheckpointRow, []>(

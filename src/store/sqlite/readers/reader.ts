@@ -15,6 +15,7 @@ import { createPayoutsReader } from "./payouts.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
 import { createRailsReader } from "./rails.ts";
+import { createSolvencyReader } from "./solvency.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 import { createStatementsReader } from "./statements.ts";
 import { createChecksReader, createTraceReader, createWarrantsReader } from "./warrants.ts";
@@ -44,6 +45,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     rails: createRailsReader(connection, names),
     statements: createStatementsReader(connection),
     history: createHistoryReader(connection),
+    solvency: createSolvencyReader(raw),
     ...createWitnessesReader(tables),
     ...createChainReader(connection),
     ...createChainTransfersReader(connection),

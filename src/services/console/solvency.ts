@@ -1,0 +1,64 @@
+import type { Refusal } from "../../core/errors.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { NOTHING_OWED, type Owed, subtractOwed, sumOwed } from "../../core/solvency/owed.ts";
+import type { StatedAsset } from "../../core/solvency/statement.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Scope } from "../../store/scope.ts";
+import type { Context } from "../context.ts";
+import { type FoundStatement, findStatement } from "../solvency/read.ts";
+
+/** What a statement counts of an organisation's asset, and what it says of all. */
+export type OwnLine = {
+  readonly asset: string;
+  /** To the organisation and its payees, at the statement's posting. */
+  readonly owed: Owed;
+  /** Null where the statement leaves the asset out. */
+  readonly stated: StatedAsset | null;
+};
+
+export type SolvencyPage = { readonly found: FoundStatement; readonly lines: readonly OwnLine[] };
+
+/** How many postings are summed at once. */
+const SUMMED_AT_ONCE = 20_000;
+
+/** The newest statement, and what it counts of the organisation in its mode; null where there is none. */
+export async function readSolvencyPage(
+  ctx: Context,
+  caller: Caller,
+): Promise<{ readonly newest: SolvencyPage | null } | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  return ctx.store.read(async (reader) => {
+    const found = await findStatement(reader, null);
+    return { newest: found && { found, lines: await linesOf(reader, caller, found) } };
+  });
+}
+
+async function linesOf(
+  reader: Reader,
+  caller: Scope,
+  { statement: { posting, assets } }: FoundStatement,
+): Promise<readonly OwnLine[]> {
+  const balances = await reader.balances.list(caller);
+  const toPayees = await reader.payees.totals(caller);
+  const lines: OwnLine[] = [];
+  for (const { account, asset } of await reader.history.accounts(caller)) {
+    const balance = balances.find((one) => one.asset === asset)?.balance;
+    const { payable = 0n, submitted = 0n } = toPayees.find((one) => one.asset === asset) ?? {};
+    const { available = 0n, held = 0n } = balance ?? {};
+    let owed = { ...NOTHING_OWED, available, held, payable, submitted };
+    for (let after: number | null = posting; after !== null; ) {
+      const { legs, last } = await reader.statements.sums(
+        account,
+        after,
+        Number.MAX_SAFE_INTEGER,
+        SUMMED_AT_ONCE,
+      );
+      owed = subtractOwed(owed, legs);
+      after = last;
+    }
+    const stated = assets.find((one) => one.mode === caller.mode && one.asset === asset) ?? null;
+    if (sumOwed(owed) > 0n) lines.push({ asset, owed, stated });
+  }
+  return lines.sort((one, other) => (one.asset < other.asset ? -1 : 1));
+}
