@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
+import { payoutJobs } from "../../src/app/payouts.ts";
 import { treasuriesWith } from "../../src/app/treasuries.ts";
 import { startServer } from "../../src/app.ts";
 import { NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { listTreasuries } from "../../src/services/admin/treasuries.ts";
+import { keepRailStates } from "../../src/services/rails/states.ts";
 import { createTestContext } from "../support/context.ts";
 import { newLedgerFolder } from "../support/new-ledger.ts";
 import { must } from "../support/organisations.ts";
@@ -94,4 +96,35 @@ test("a command without the key of a mode knows no wallet of it", () => {
   expect(treasuriesWith(config(), { ...SECRETS, treasuryLiveKey: null }).map(({ mode }) => mode)).toEqual([
     "sandbox",
   ]);
+});
+
+test("each mode has a job of its own, live first, where it has a wallet", async () => {
+  const names = async (secrets: Secrets) => {
+    const ctx = createTestContext({ treasuries: treasuriesWith(config(), secrets) });
+    const jobs = payoutJobs(ctx, config(), secrets).map(({ name }) => name);
+    await ctx.close();
+    return jobs;
+  };
+  expect(await names(SECRETS)).toEqual(["payouts-live", "payouts-sandbox"]);
+  expect(await names({ ...SECRETS, treasuryLiveKey: null })).toEqual(["payouts-sandbox"]);
+  expect(await names(NO_SECRETS)).toEqual([]);
+});
+
+test("what a server has no token for any more is kept by that, and goes on when it has it again", async () => {
+  const ctx = createTestContext({ treasuries: treasuriesWith(config(), SECRETS) });
+  const codes = () => ctx.reader.rails.states().map(({ mode, code }) => [mode, code]);
+  await keepRailStates(ctx);
+  expect(codes()).toEqual([
+    ["live", null],
+    ["sandbox", null],
+  ]);
+  const [sandbox] = ctx.treasuries;
+  await keepRailStates({ ...ctx, treasuries: [sandbox!] });
+  expect(codes()).toEqual([
+    ["live", "no_treasury"],
+    ["sandbox", null],
+  ]);
+  await keepRailStates(ctx);
+  expect(codes()[0]).toEqual(["live", null]);
+  await ctx.close();
 });
