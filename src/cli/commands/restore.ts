@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { firstOf } from "../../core/first-of.ts";
 import { printable } from "../../core/hidden-characters.ts";
+import { MACHINE } from "../../services/admin/authority.ts";
 import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
+import { listTreasuries } from "../../services/admin/treasuries.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given, readSecretFile } from "../input.ts";
@@ -120,7 +122,12 @@ async function acknowledge(tools: CommandLineTools, options: DataFlag): Promise<
       answer.restored_unverified_at === null
         ? ""
         : `\nThe backup that was restored on ${answer.restored_unverified_at} was not verified; the ledger stays marked so.`;
-    const text = `The restore of ${answer.restored_at} is acknowledged; live warrants open again.${unverified}`;
+    const { data: treasuries } = orFail(await listTreasuries(ctx, MACHINE));
+    const payouts =
+      treasuries.length === 0
+        ? ""
+        : "\nPayouts on chains stop where a wallet has sent what this ledger does not know: see `holdfast treasuries list`, and compare before `holdfast treasuries resume`.";
+    const text = `The restore of ${answer.restored_at} is acknowledged; live warrants open again.${payouts}${unverified}`;
     return { answer, text };
   } finally {
     await close();
