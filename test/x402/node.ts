@@ -42,6 +42,15 @@ export type Node = Listener & {
   recover(): void;
 };
 
+/** What a bad node does to any call that it is asked. */
+export const BAD_REACTIONS: readonly Reaction[] = [
+  ...(["never", "dropped", "forward, dropped", "forward twice", "stale"] as const),
+  { error: { code: -32_603, message: "internal error" } },
+  ...[null, [], "garbage", "0x0", "0x1"].map((result) => ({ result })),
+  { status: 200, body: "garbage" },
+  { status: 503, body: "" },
+];
+
 const isGood = (): Reaction => "forward";
 
 export async function startNode({ url }: Pick<Chain, "url">): Promise<Node> {

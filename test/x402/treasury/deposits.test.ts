@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Json } from "../../support/client.ts";
 import { chainWithBlocksByHand } from "../blocks-by-hand.ts";
 import { type Chain, NETWORK_V2 } from "../chain.ts";
-import { type Node, type NodeCall, type Reaction, startNode } from "../node.ts";
+import { BAD_REACTIONS, type Node, type NodeCall, type Reaction, startNode } from "../node.ts";
 import { type Fork, forkHere } from "../reorganisation.ts";
 import { type Behaviour, deployFaultyToken, type FaultyToken } from "./faulty-token.ts";
 import { CONFIRMATIONS, openTreasuryStage, TREASURY, type TreasuryStage } from "./treasury-stage.ts";
@@ -180,8 +180,6 @@ describe("a reorganisation", () => {
 });
 
 describe("a node", () => {
-  const ERROR = { error: { code: -32_603, message: "internal error" } } as const;
-
   async function expectOutlives(reaction: (call: NodeCall) => Reaction | Promise<Reaction>): Promise<void> {
     const paid: [string, bigint][] = [[await token.pay(TREASURY, 1n), 1n]];
     await confirm();
@@ -200,21 +198,7 @@ describe("a node", () => {
     }
   }
 
-  test.each<Reaction>([
-    "never",
-    "dropped",
-    "forward, dropped",
-    "forward twice",
-    "stale",
-    ERROR,
-    { result: null },
-    { result: [] },
-    { result: "garbage" },
-    { result: "0x0" },
-    { result: "0x1" },
-    { status: 200, body: "garbage" },
-    { status: 503, body: "" },
-  ])(
+  test.each(BAD_REACTIONS)(
     "may react so to any kind of call: %j",
     async (reaction) => {
       await expectOutlives(() => reaction);

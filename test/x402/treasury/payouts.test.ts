@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Hex, keccak256 } from "viem";
 import { chainWithBlocksByHand } from "../blocks-by-hand.ts";
 import type { Chain } from "../chain.ts";
-import { type Node, type NodeCall, type Reaction, startNode } from "../node.ts";
+import { BAD_REACTIONS, type Node, type NodeCall, type Reaction, startNode } from "../node.ts";
 import { forkHere } from "../reorganisation.ts";
 import { type Behaviour, deployFaultyToken, type FaultyToken } from "./faulty-token.ts";
 import { CONFIRMATIONS, openTreasuryStage, TREASURY, type TreasuryStage } from "./treasury-stage.ts";
@@ -215,7 +215,6 @@ describe("the chain", () => {
 });
 
 describe("a node", () => {
-  const ERROR = { error: { code: -32_603, message: "internal error" } } as const;
   /** A call of each of these methods is part of a payout. */
   const methodsOfPayout = (): string[] => [...new Set(node.calls.map(({ method }) => method))];
   let sequence = 0;
@@ -240,20 +239,7 @@ describe("a node", () => {
     }
   }
 
-  test.each<Reaction>([
-    "never",
-    "dropped",
-    "forward, dropped",
-    "forward twice",
-    "stale",
-    ERROR,
-    { result: null },
-    { result: "garbage" },
-    { result: "0x0" },
-    { result: "0x1" },
-    { status: 200, body: "garbage" },
-    { status: 503, body: "" },
-  ])(
+  test.each(BAD_REACTIONS)(
     "may react so to any kind of call: %j",
     async (reaction) => {
       await expectOutlives(() => reaction);

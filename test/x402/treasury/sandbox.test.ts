@@ -1,12 +1,12 @@
 /** The sandbox takes test networks only, and live takes none, whichever side tries it. */
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { install, PROGRAM } from "../../support/executable.ts";
 import { type Chain, startChain } from "../chain.ts";
-import { startNode } from "../node.ts";
-import { deployFaultyToken } from "./faulty-token.ts";
-import { CONFIRMATIONS, openTreasuryStage, TREASURY } from "./treasury-stage.ts";
+import { type Node, startNode } from "../node.ts";
+import { deployFaultyToken, type FaultyToken } from "./faulty-token.ts";
+import { CONFIRMATIONS, openTreasuryStage, TREASURY, type TreasuryStage } from "./treasury-stage.ts";
 
 const KEY = `0x${"42".repeat(32)}`;
 const TOKEN = `0x${"0a".repeat(20)}`;
@@ -43,70 +43,54 @@ describe("a server does not start, and says why, where", () => {
   });
 });
 
-describe("the ledger of a sandbox that has paid on its chain", () => {
+describe("the ledger of a sandbox", () => {
   const PAYEE = `0x${"a1".repeat(20)}`;
   const TEST_MS = 60_000;
+  let chain: Chain;
+  let token: FaultyToken;
+  let node: Node;
+  let treasury: TreasuryStage;
+  beforeAll(async () => {
+    chain = await startChain();
+    [token, node] = [await deployFaultyToken(chain), await startNode(chain)];
+    await chain.mine(CONFIRMATIONS);
+  }, TEST_MS);
+  afterAll(async () => {
+    await node?.close();
+    await chain?.close();
+  });
+  beforeEach(async () => {
+    treasury = await openTreasuryStage(chain, token, node, "1000");
+    await treasury.watch();
+    await treasury.owe(PAYEE, 100n);
+  });
+  afterEach(() => treasury.close());
 
-  test(
-    "takes no other chain, and no other rail, from whoever writes into its file",
-    async () => {
-      const chain: Chain = await startChain();
-      const [token, node] = [await deployFaultyToken(chain), await startNode(chain)];
-      const treasury = await openTreasuryStage(chain, token, node, "1000");
-      try {
-        await chain.mine(CONFIRMATIONS);
-        await treasury.watch();
-        await treasury.owe(PAYEE, 100n);
-        await treasury.payUntil();
-        await treasury.expectAllPaid();
-        using file = new Database(join(treasury.ctx.folder, "holdfast.db"));
-        const tables = ["rail_states", "treasury_watches", "payout_transactions"];
-        for (const table of tables)
-          for (const chainId of [1, 8_453])
-            expect(
-              () => file.run(`UPDATE ${table} SET chain_id = ${chainId}`),
-              `${table} ${chainId}`,
-            ).toThrow();
-        for (const table of ["payouts", "payout_transactions"])
-          expect(() => file.run(`UPDATE ${table} SET rail = 'live_evm'`), table).toThrow();
-        for (const table of ["rail_states", "treasury_watches"])
-          expect(() => file.run(`UPDATE ${table} SET mode = 'live'`), table).toThrow();
-      } finally {
-        await treasury.close();
-        await node.close();
-        await chain.close();
-      }
-    },
-    TEST_MS,
-  );
+  test("takes no other chain, and no other rail, from whoever writes into its file", async () => {
+    await treasury.payUntil();
+    await treasury.expectAllPaid();
+    using file = new Database(join(treasury.ctx.folder, "holdfast.db"));
+    for (const table of ["rail_states", "treasury_watches", "payout_transactions"])
+      for (const chainId of [1, 8_453])
+        expect(() => file.run(`UPDATE ${table} SET chain_id = ${chainId}`), table).toThrow();
+    for (const table of ["payouts", "payout_transactions"])
+      expect(() => file.run(`UPDATE ${table} SET rail = 'live_evm'`), table).toThrow();
+    for (const table of ["rail_states", "treasury_watches"])
+      expect(() => file.run(`UPDATE ${table} SET mode = 'live'`), table).toThrow();
+  });
 
-  test(
-    "sends nothing to, and takes nothing from, an endpoint of another chain",
-    async () => {
-      const chain = await startChain();
-      const [token, node] = [await deployFaultyToken(chain), await startNode(chain)];
-      const treasury = await openTreasuryStage(chain, token, node, "1000");
-      try {
-        await chain.mine(CONFIRMATIONS);
-        await treasury.watch();
-        await treasury.owe(PAYEE, 100n);
-        await token.pay(TREASURY, 50n);
-        await chain.mine(CONFIRMATIONS);
-        treasury.restart();
-        node.react(({ method }) => (method === "eth_chainId" ? { result: "0x2105" } : "forward"));
-        for (let round = 0; round < 3; round++) {
-          await treasury.watch();
-          await treasury.pay();
-        }
-        const found = (await treasury.deposits()).filter(({ transfer }) => transfer !== null);
-        expect([node.sent, found]).toEqual([[], []]);
-        expect(await treasury.reasons()).toEqual([expect.stringContaining("wrong_chain")]);
-      } finally {
-        await treasury.close();
-        await node.close();
-        await chain.close();
-      }
-    },
-    TEST_MS,
-  );
+  test("sends nothing to, and takes nothing from, an endpoint of another chain", async () => {
+    await token.pay(TREASURY, 50n);
+    await chain.mine(CONFIRMATIONS);
+    treasury.restart();
+    const before = node.sent.length;
+    node.react(({ method }) => (method === "eth_chainId" ? { result: "0x2105" } : "forward"));
+    for (let round = 0; round < 3; round++) {
+      await treasury.watch();
+      await treasury.pay();
+    }
+    const found = (await treasury.deposits()).filter(({ transfer }) => transfer !== null);
+    expect([node.sent.length, found]).toEqual([before, []]);
+    expect(await treasury.reasons()).toEqual([expect.stringContaining("wrong_chain")]);
+  });
 });
