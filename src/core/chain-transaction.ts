@@ -36,6 +36,12 @@ export type WalletTransaction = ChainTransaction &
 export const transactionKey = ({ chainId, wallet, nonce }: TransactionKey): string =>
   `${chainId} ${wallet} ${nonce}`;
 
+/** What `transactionKey` made a text of. */
+export function transactionKeyIn(text: string): TransactionKey {
+  const [chainId, wallet = "", nonce] = text.split(" ");
+  return { chainId: Number(chainId), wallet, nonce: Number(nonce) };
+}
+
 export type Signing = {
   /** What the chain calls it: `0x` and 64 hex digits. */
   readonly hash: string;

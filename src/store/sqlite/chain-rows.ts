@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { transactionKeyIn } from "../../core/chain-transaction.ts";
 import { lazily } from "./lazily.ts";
 import type { Tables } from "./open.ts";
 import { excludedOf, fieldsOf, placeholdersOf } from "./rows.ts";
@@ -38,11 +39,7 @@ export function chainLookUps(tables: Tables) {
           ),
         )
         .prepare();
-      return (rowKey: string) => {
-        const [chainText, walletText = "", nonceText] = rowKey.split(" ");
-        const of = { chainId: Number(chainText), wallet: walletText, nonce: Number(nonceText) };
-        return statement.get(of) ?? null;
-      };
+      return (rowKey: string) => statement.get(transactionKeyIn(rowKey)) ?? null;
     }),
   };
 }

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { and, eq, sql } from "drizzle-orm";
+import { transactionKeyIn } from "../../core/chain-transaction.ts";
 import type { PayoutTransaction, PayoutWait, RailState } from "../../core/rail.ts";
 import type { IndexTable } from "../view.ts";
 import { mapped, scopedKey } from "./find-by-key.ts";
@@ -128,10 +129,7 @@ export function railLookUps(tables: Tables, positions: Positions, names: Names) 
             ),
           )
           .prepare();
-        return (rowKey: string) => {
-          const [chain, of, number] = rowKey.split(" ");
-          return statement.get({ chainId: Number(chain), wallet: of, nonce: Number(number) }) ?? null;
-        };
+        return (rowKey: string) => statement.get(transactionKeyIn(rowKey)) ?? null;
       }),
       (row) => payoutTransactionOf(row, names),
     ),
