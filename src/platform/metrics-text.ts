@@ -114,16 +114,6 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const money = gauge("holdfast_money", `Money in the ledger, ${inUnits}`, ["mode", "asset", "state"]);
   const escalations = gauge("holdfast_escalations_open", "Escalations that wait for a person.");
   const oldest = gauge("holdfast_escalation_oldest_seconds", "How long the oldest of them has waited.");
-  const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that have not ended.");
-  const late = gauge("holdfast_webhook_late_seconds", "How long the longest due attempt has waited.");
-  const showExhausted = total(
-    "holdfast_webhook_exhausted_total",
-    "Deliveries given up after their fourth attempt: events that their endpoint has not received.",
-  );
-  const showNotSent = total(
-    "holdfast_webhook_not_sent_total",
-    "Attempts that failed on this side, before anything was sent; the log says why.",
-  );
   const showClosed = total(
     "holdfast_connections_closed_total",
     "Connections closed since there were too many, in all or of one address.",
@@ -138,6 +128,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_clock_disagrees",
     "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention and recovery wait.",
   );
+  const showDeliveries = createDeliveryGauges(gauge, total);
   const showPurchases = createPurchaseGauges(gauge);
   const showBackups = createBackupGauges(gauge);
   const showAnchors = createAnchorGauges(gauge);
@@ -157,10 +148,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     for (const { amount, ...labels } of figures.money.slice(0, MONEY_MAX)) money.set(labels, Number(amount));
     escalations.set(figures.escalations.count);
     oldest.set(figures.escalations.oldestMs / SECOND_MS);
-    waiting.set(figures.deliveries.waiting);
-    late.set(figures.deliveries.lateMs / SECOND_MS);
-    showExhausted([[{}, figures.deliveries.exhausted]]);
-    showNotSent([[{}, figures.deliveries.notSent]]);
+    showDeliveries(figures.deliveries);
     showPurchases(figures.purchases);
     showBackups(figures.newestBackup);
     showAnchors(figures);
@@ -178,6 +166,28 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPayouts(figures.rails);
     showTreasuries(figures.treasuries);
     showProcess();
+  };
+}
+
+function createDeliveryGauges(
+  gauge: MakeGauge,
+  total: MakeTotal,
+): (deliveries: Figures["deliveries"]) => void {
+  const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that have not ended.");
+  const late = gauge("holdfast_webhook_late_seconds", "How long the longest due attempt has waited.");
+  const showExhausted = total(
+    "holdfast_webhook_exhausted_total",
+    "Deliveries given up after their fourth attempt: events that their endpoint has not received.",
+  );
+  const showNotSent = total(
+    "holdfast_webhook_not_sent_total",
+    "Attempts that failed on this side, before anything was sent; the log says why.",
+  );
+  return ({ waiting: count, lateMs, exhausted, notSent }) => {
+    waiting.set(count);
+    late.set(lateMs / SECOND_MS);
+    showExhausted([[{}, exhausted]]);
+    showNotSent([[{}, notSent]]);
   };
 }
 
