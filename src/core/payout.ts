@@ -69,11 +69,11 @@ export type PayoutEnd =
  * The payout after its end; itself where this end is recorded already, so that nothing is marked twice; or why it cannot end so:
  * `illegal_transition`.
  */
-export function endedPayout(payout: Payout, end: PayoutEnd, now: number): Payout | Refusal {
+export function endedPayout(payout: Payout, end: PayoutEnd, recordedAt: number): Payout | Refusal {
   if (isSameEnd(payout, end)) return payout;
   const from = end.status === "failed" && end.returned ? "paid" : "submitted";
   if (payout.status !== from) return refuse("illegal_transition", whyNot(payout, end));
-  const ended = { ...payout, version: payout.version + 1, endedAt: now };
+  const ended = { ...payout, version: payout.version + 1, endedAt: recordedAt };
   return end.status === "paid"
     ? { ...ended, status: "paid", reference: end.reference }
     : { ...ended, status: "failed", reason: end.reason };

@@ -92,7 +92,12 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
   session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
-  solvency_statements: ({ number, leaf_index: leaf }) => [`statement ${number}`, `leaf ${leaf}`],
+  solvency_statements: ({ number, leaf_index: leaf }) => [
+    `statement ${number}`,
+    `leaf ${leaf}`,
+    // The last entry without its leaf.
+    `of ${Number(leaf ?? 0n) + 1} entries`,
+  ],
   source_keys: ({ id }) => [id],
   spend_sessions: ({ id }) => [id],
   trace: ({ warrant, leaf_index: leaf }) => [

@@ -118,7 +118,7 @@ async function releasePayouts(
         const wait = snapshot.payoutWaits[at] ?? null;
         return (rail ?? railOf(one.payee, snapshot.railStates[at] ?? null)) === "evm"
           ? releasedOf(scope, one, wait, snapshot.recordedAt)
-          : submittedOf(scope, one, wait, { id: ids[at] ?? "", now, recordedAt: snapshot.recordedAt });
+          : submittedOf(scope, one, wait, { id: ids[at] ?? "", recordedAt: snapshot.recordedAt });
       });
       const [first, ...others] = begun;
       if (first === undefined) return { answer: [] };
@@ -206,12 +206,15 @@ async function endOne(
       payoutTransaction: { from: "payout" },
       payoutChainTransaction: { from: "payoutTransaction" },
     },
-    decide(
-      { payout, payoutTransaction, payoutChainTransaction, instance, recordedAt },
-      now,
-    ): Audited<PayoutResource> {
+    decide({
+      payout,
+      payoutTransaction,
+      payoutChainTransaction,
+      instance,
+      recordedAt,
+    }): Audited<PayoutResource> {
       if (!payout) return { answer: payoutNotFound(id) };
-      const after = endedPayout(payout, end, now);
+      const after = endedPayout(payout, end, recordedAt);
       if (isRefusal(after)) return { answer: after };
       const answer = payoutResource(after);
       if (after === payout) return { answer };

@@ -77,16 +77,13 @@ async function judgeOne(
       payoutChainTransaction: { from: "payoutTransaction" },
       railStates: [{ mode: of.mode, asset: of.asset }],
     },
-    decide(
-      {
-        payout,
-        payoutTransaction: before,
-        payoutChainTransaction: now,
-        railStates: [railState = null],
-        recordedAt,
-      },
-      at,
-    ) {
+    decide({
+      payout,
+      payoutTransaction: before,
+      payoutChainTransaction: now,
+      railStates: [railState = null],
+      recordedAt,
+    }) {
       const isAsSeen =
         payout && before && !before.judged && now?.state === transaction.state && now.minedHash === minedHash;
       if (!isAsSeen) return { answer: null };
@@ -97,7 +94,7 @@ async function judgeOne(
       const row: PayoutTransaction = { ...before, judged: true, problem: found.problem };
       const puts: readonly Put[] = [
         { kind: "payoutTransaction", before, row },
-        ...(found.end === null ? [] : endPuts(payout, found.end, at, recordedAt)),
+        ...(found.end === null ? [] : endPuts(payout, found.end, recordedAt)),
         ...(found.stops === null ? [] : stopPuts(railState, found.stops, recordedAt)),
       ];
       return { answer: found, change: { put: puts } };
@@ -132,8 +129,8 @@ function report(of: PayoutTransaction, { end, problem }: Verdict, onAlarm: Payou
 }
 
 /** Ends a payout with its posting. */
-function endPuts(payout: Payout, end: PayoutEnd, at: number, recordedAt: number): readonly Put[] {
-  const row = endedPayout(payout, end, at);
+function endPuts(payout: Payout, end: PayoutEnd, recordedAt: number): readonly Put[] {
+  const row = endedPayout(payout, end, recordedAt);
   if (isRefusal(row)) throw new Error(`${row.message}`);
   const legs = end.status === "paid" ? endPayout(payout.amount) : failPayout(payout.amount, end.returned);
   return [

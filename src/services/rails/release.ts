@@ -44,11 +44,11 @@ export function submittedOf(
   { organisationId, mode }: Scope,
   { asset, payee, amount }: OwedAmount,
   wait: PayoutWait | null,
-  { id, now, recordedAt }: { readonly id: string; readonly now: number; readonly recordedAt: number },
+  { id, recordedAt }: { readonly id: string; readonly recordedAt: number },
 ): Begun {
   const payout: Payout = {
     ...{ id, organisationId, mode, asset, payee, amount, rail: "book", status: "submitted", version: 1 },
-    ...{ reference: null, reason: null, createdAt: now, endedAt: null },
+    ...{ reference: null, reason: null, createdAt: recordedAt, endedAt: null },
   };
   const shown = payoutResource(payout);
   return {

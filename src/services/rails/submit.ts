@@ -115,7 +115,7 @@ export async function commitPayout(
       railStates: [{ mode, asset }],
       newestTransaction: { chainId, wallet },
     },
-    decide({ newestPayout, sentInDay, newestTransaction, ...at }, now) {
+    decide({ newestPayout, sentInDay, newestTransaction, ...at }) {
       const [payeeBalance = null, payoutWait = null, railState = null] = [
         at.payeeBalances[0],
         at.payoutWaits[0],
@@ -133,7 +133,7 @@ export async function commitPayout(
       const { amount, byPerson } = again;
       const payout: Payout = {
         ...{ id, organisationId, mode, asset, payee, amount, rail: "evm", status: "submitted", version: 1 },
-        ...{ reference: null, reason: null, createdAt: now, endedAt: null },
+        ...{ reference: null, reason: null, createdAt: at.recordedAt, endedAt: null },
       };
       const of: PayoutTransaction = {
         ...{ chainId, wallet, nonce, organisationId, mode, asset, payoutId: id, token, byPerson },

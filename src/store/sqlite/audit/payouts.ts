@@ -47,6 +47,8 @@ type Payout = {
   readonly version: bigint;
   /** Null until it was paid, and kept where the payment came back. */
   readonly reference: string | null;
+  readonly created_at: bigint;
+  readonly ended_at: bigint | null;
 };
 
 /** The rail that it says, where that is one of its mode. */
@@ -71,7 +73,7 @@ function* auditPayoutSlice(database: Database, slice: Slice<bigint>): Generator<
   const postings = postingsOf(database, PAYOUT_KINDS, slice);
   const payouts = database.query<Payout, [bigint, bigint]>(
     `SELECT payouts.position, payouts.id, payouts.account, payees.account AS payee_account, amount, rail, mode, status, version,
-       reference
+       reference, created_at, ended_at
      FROM payouts LEFT JOIN payees ON payees.position = payouts.payee
        LEFT JOIN accounts ON accounts.position = payouts.account LEFT JOIN scopes ON scopes.position = accounts.scope
      WHERE ${inSlice("payouts.position")} ORDER BY payouts.position`,
@@ -82,10 +84,23 @@ function* auditPayoutSlice(database: Database, slice: Slice<bigint>): Generator<
     yield* expectSame(`${what}: its payee's account`, payout.payee_account, payout.account);
     yield* expectSame(`${what}: rail`, payout.rail, railOf(payout));
     yield* expectSame(`${what}: version`, payout.version, BigInt(expected.length));
-    yield* auditOwn(what, payout.account, expected, postings.get(payout.position) ?? [], payout.rail);
+    const own = postings.get(payout.position) ?? [];
+    yield* auditOwn(what, payout.account, expected, own, payout.rail);
+    yield* auditTimes(what, payout, own);
     postings.delete(payout.position);
   }
   for (const position of postings.keys()) yield `payout ${position}: has a posting, but does not exist`;
+}
+
+/** A payout is recorded together with its first posting, and its end with the last. */
+function* auditTimes(
+  what: string,
+  { created_at: created, ended_at: ended }: Payout,
+  postings: readonly StoredPosting[],
+): Generator<string> {
+  const [first, last] = [postings[0], postings.at(-1)];
+  if (first) yield* expectSame(`${what}: created_at`, created, first.recorded_at);
+  if (last && ended !== null) yield* expectSame(`${what}: ended_at`, ended, last.recorded_at);
 }
 
 type StoredCorrection = {
