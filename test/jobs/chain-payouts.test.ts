@@ -158,6 +158,14 @@ describe("many payouts", () => {
       [12, 4],
     );
   });
+
+  test("that no wallet can send keep another organisation waiting for one run at most", async () => {
+    const other = await createStage(paying.ctx, { mode: "sandbox" });
+    for (let at = 0; at < 501; at++) await paying.owe(`acme ${at}`, "1");
+    await paying.owe(BOB, "10", other);
+    await paying.step();
+    expect(await paying.list("submitted", other)).toHaveLength(1);
+  });
 });
 
 describe("limits", () => {
