@@ -79,7 +79,9 @@ export function chainPayoutsJob(ctx: Context, options: ChainPayoutsOptions): Cha
   }
 
   async function note(paying: PayingWallet, trouble: Trouble | null): Promise<void> {
-    await setRailCode(ctx, paying.tokens, trouble ?? { code: null, detail: null });
+    const stays = await setRailCode(ctx, paying.tokens, trouble ?? { code: null, detail: null });
+    // What waits for the operator has not passed because nothing was begun.
+    if (trouble === null && stays && known === "unknown_transactions") return;
     const code = trouble?.code ?? null;
     if (code !== known) onTrouble(trouble);
     known = code;

@@ -285,6 +285,9 @@ describe("another program with the wallet's key", () => {
     await paying.owe(BOB);
     await paying.payOut();
     expect(await paying.waits()).toEqual([[BOB, "unknown_transactions"]]);
+    // It is said once, and not taken back while they are stopped.
+    await paying.payOut();
+    expect(paying.reported).toEqual(["unknown_transactions"]);
     expect(await paying.list("owed")).toMatchObject([
       { waits_for: { message: expect.stringContaining("nonces 1 to 2") } },
     ]);
