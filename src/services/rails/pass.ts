@@ -9,8 +9,12 @@ import { createPayingBatch, type PayingWallet, type Trouble } from "./batch.ts";
  * limited amount.
  */
 export type Pass = {
-  /** Goes on until it is through, nothing more fits under way, or something keeps the wallet from paying. */
-  goOn(): Promise<Trouble | "more" | "done">;
+  /**
+   * Goes on until it is through, nothing more fits under way, or something keeps the wallet from paying.
+   *
+   * @param isOver whether the run has taken long enough
+   */
+  goOn(isOver: () => boolean): Promise<Trouble | "more" | "done">;
 };
 
 /** How many payees a run looks at. */
@@ -38,9 +42,9 @@ export async function beginPass(ctx: Context, paying: PayingWallet): Promise<Pas
     return found;
   });
   return {
-    async goOn() {
+    async goOn(isOver) {
       const batch = createPayingBatch(ctx, paying);
-      for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt++) {
+      for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && !isOver(); lookedAt++) {
         const place = places[0];
         if (place === undefined) return "done";
         const next = await nextOf(ctx, place);
