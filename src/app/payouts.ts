@@ -1,7 +1,7 @@
 import type { Config, Secrets } from "../config.ts";
 import type { RailCode } from "../core/rail.ts";
 import { MODES } from "../core/roles.ts";
-import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Treasury } from "../core/treasury.ts";
 import { caip2Of } from "../core/x402/chains.ts";
 import { chainPayoutsJob } from "../jobs/chain-payouts.ts";
@@ -47,7 +47,9 @@ export function payoutJobs(ctx: Context, config: Config, secrets: Secrets): read
     );
     // A copy of a ledger must not pay what was paid before somebody says that it is the one that goes on.
     const run = onceAcknowledged(() => Promise.all(jobs.map((job) => job.run())));
-    return [{ name: `payouts-${mode}`, everyMs: 2 * SECOND_MS, run: () => run(ctx) }];
+    // A node that answers just in time makes a run long, and the service is ready all the same.
+    const patienceMs = HOUR_MS;
+    return [{ name: `payouts-${mode}`, everyMs: 2 * SECOND_MS, patienceMs, run: () => run(ctx) }];
   });
 }
 

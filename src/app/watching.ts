@@ -7,9 +7,8 @@ import { depositsJob } from "../jobs/deposits.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import type { ChainAsker } from "../platform/ask-chain.ts";
 import type { Figures } from "../platform/figures.ts";
-import { logError, logInfo, logWarning } from "../platform/log.ts";
+import { createFaultLog, logError, logInfo, logWarning } from "../platform/log.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
-import type { Judged } from "../services/chain/credit.ts";
 import { treasuryStates } from "../services/chain/treasury-states.ts";
 import { SPAN_FIRST, type Watching, type WatchTrouble } from "../services/chain/watch.ts";
 import type { Context } from "../services/context.ts";
@@ -53,6 +52,7 @@ export function watchingTreasuries(
     asker ??= askChain().createChainAsker(evmRpc);
     return asker;
   };
+  const onJudged = judgedLog();
   const watched = ctx.treasuries
     .toSorted((one, other) => Number(one.mode === "sandbox") - Number(other.mode === "sandbox"))
     .map((treasury) => {
@@ -62,7 +62,7 @@ export function watchingTreasuries(
         made ??= {
           ...{ treasury, span: SPAN_FIRST },
           chain: treasuryChain().createTreasuryChain(asking(), treasury, rules.confirmations),
-          onJudged: logJudged,
+          onJudged,
         };
         return made;
       };
@@ -128,11 +128,18 @@ function logTrouble(trouble: WatchTrouble, about: About): void {
   });
 }
 
-function logJudged(watch: TreasuryWatch, transfer: string, judged: Judged): void {
-  if (judged.outcome === "unassigned")
-    logWarning("a transfer to a treasury is nobody's deposit; see holdfast deposits list --unassigned", {
-      ...aboutOf(watch),
-      transfer,
-      why: judged.why,
-    });
+/** Anybody can send any number of transfers, so that each reason is said once a minute. The list has them all. */
+function judgedLog(): Watching["onJudged"] {
+  const log = createFaultLog(
+    (message, why, about) => logWarning(message, { ...about, why: String(why) }),
+    steadyNow,
+  );
+  return (watch, judged) => {
+    if (judged.outcome === "unassigned")
+      log(
+        "a transfer to a treasury is nobody's deposit; see holdfast deposits list --unassigned",
+        judged.why,
+        aboutOf(watch),
+      );
+  };
 }

@@ -10,6 +10,8 @@ import { createPauses } from "./pauses.ts";
 
 /** How often payouts that are under way are looked after. */
 const STEP_MS = 5 * SECOND_MS;
+/** How long payouts are begun in one run: what is under way waits meanwhile, and a node may be slow. */
+const BEGIN_MS_MAX = MINUTE_MS;
 /** How often it is asked whether the newest confirmed payout is still in its block. */
 const RECHECK_MS = 10 * MINUTE_MS;
 
@@ -68,7 +70,8 @@ export function chainPayoutsJob(ctx: Context, options: ChainPayoutsOptions): Cha
       passAt = monotonicNow() + everyMs;
       pass = await beginPass(ctx, paying);
     }
-    const gone = await pass.goOn();
+    const until = monotonicNow() + BEGIN_MS_MAX;
+    const gone = await pass.goOn(() => monotonicNow() >= until);
     if (gone === "done") pass = null;
     notBegun = typeof gone === "object" ? gone : null;
     if (notBegun === null) beginPauses.answered(0);
@@ -79,7 +82,9 @@ export function chainPayoutsJob(ctx: Context, options: ChainPayoutsOptions): Cha
   }
 
   async function note(paying: PayingWallet, trouble: Trouble | null): Promise<void> {
-    await setRailCode(ctx, paying.tokens, trouble ?? { code: null, detail: null });
+    const stays = await setRailCode(ctx, paying.tokens, trouble ?? { code: null, detail: null });
+    // What waits for the operator has not passed because nothing was begun.
+    if (trouble === null && stays && known === "unknown_transactions") return;
     const code = trouble?.code ?? null;
     if (code !== known) onTrouble(trouble);
     known = code;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { treasuriesWith } from "../../src/app/treasuries.ts";
 import { watchingTreasuries } from "../../src/app/watching.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
@@ -8,6 +8,7 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import { listDeposits } from "../../src/services/admin/balances.ts";
 import { addDepositSender } from "../../src/services/admin/deposit-senders.ts";
 import { listTreasuries } from "../../src/services/admin/treasuries.ts";
+import { treasuryStates } from "../../src/services/chain/treasury-states.ts";
 import { SPAN_FIRST, stepWatch } from "../../src/services/chain/watch.ts";
 import type { Context } from "../../src/services/context.ts";
 import { openConsole } from "../support/console.ts";
@@ -140,5 +141,21 @@ test("live is looked at first, and a restored ledger credits nothing before some
   await acknowledgedAt(2);
   await jobs[1]!.run();
   expect(must(await listDeposits(ctx, MACHINE, scope)).data.map(({ amount }) => amount)).toEqual(["5"]);
+  await ctx.close();
+});
+
+test("many transfers of a stranger are one line in the log a minute", async () => {
+  const config = must(readConfig(testSettings(newLedgerFolder()), settings()));
+  const secrets = { ...NO_SECRETS, ...SECRETS };
+  const ctx = createTestContext({ treasuries: treasuriesWith(config, secrets) });
+  const to = await begin(ctx);
+  const dust = Array.from({ length: 30 }, () => chain.transaction({ from: STRANGER, to, amount: 1n }));
+  chain.mine(dust, 2);
+  const stderr = spyOn(process.stderr, "write").mockImplementation(() => true);
+  await watchingTreasuries(ctx, config).jobs[0]!.run();
+  const lines = stderr.mock.calls.map(([line]) => JSON.parse(String(line)));
+  stderr.mockRestore();
+  expect(lines).toMatchObject([{ level: "warning", treasury: to, why: "nobody has registered its sender" }]);
+  expect((await ctx.store.read(treasuryStates))[0]?.unassigned.count).toBe(30);
   await ctx.close();
 });

@@ -3,6 +3,7 @@ import { payoutJobs } from "../../src/app/payouts.ts";
 import { treasuriesWith } from "../../src/app/treasuries.ts";
 import { startServer } from "../../src/app.ts";
 import { NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
+import { HOUR_MS } from "../../src/core/time.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { listTreasuries } from "../../src/services/admin/treasuries.ts";
 import { keepRailStates } from "../../src/services/rails/states.ts";
@@ -108,6 +109,11 @@ test("each mode has a job of its own, live first, where it has a wallet", async 
   expect(await names(SECRETS)).toEqual(["payouts-live", "payouts-sandbox"]);
   expect(await names({ ...SECRETS, treasuryLiveKey: null })).toEqual(["payouts-sandbox"]);
   expect(await names(NO_SECRETS)).toEqual([]);
+  const ctx = createTestContext({ treasuries: treasuriesWith(config(), SECRETS) });
+  const jobs = payoutJobs(ctx, config(), SECRETS);
+  // A node that answers each of hundreds of questions just in time is no failure of the service.
+  expect(jobs.map(({ patienceMs }) => patienceMs)).toEqual([HOUR_MS, HOUR_MS]);
+  await ctx.close();
 });
 
 test("what a server has no token for any more is kept by that, and goes on when it has it again", async () => {

@@ -270,6 +270,7 @@ describe("another program with the wallet's key", () => {
     expect(new Set(paying.chain.sent).size).toBe(1);
     const payout_id = await idOf("submitted");
     must(await failPayoutOf(paying.ctx, MACHINE, { payout_id, reason: "not on the chain" }));
+    expect((await paying.list("failed")).map(({ waits_for: of }) => of)).toEqual([null]);
     must(await resume());
     await paying.payOut();
     expect(await paying.waits()).toEqual([[ALICE, "failed"]]);
@@ -284,6 +285,9 @@ describe("another program with the wallet's key", () => {
     await paying.owe(BOB);
     await paying.payOut();
     expect(await paying.waits()).toEqual([[BOB, "unknown_transactions"]]);
+    // It is said once, and not taken back while they are stopped.
+    await paying.payOut();
+    expect(paying.reported).toEqual(["unknown_transactions"]);
     expect(await paying.list("owed")).toMatchObject([
       { waits_for: { message: expect.stringContaining("nonces 1 to 2") } },
     ]);
@@ -349,7 +353,7 @@ describe("a restored ledger", () => {
       },
     ]);
     must(await markPaid(paying.ctx, MACHINE, { payout_id: await idOf("submitted"), reference: "found it" }));
-    expect(await paying.list("paid")).toHaveLength(1);
+    expect((await paying.list("paid")).map(({ waits_for: of }) => of)).toEqual([null]);
   });
 
   test("that is not acknowledged commits no payout", async () => {

@@ -158,6 +158,27 @@ describe("many payouts", () => {
       [12, 4],
     );
   });
+
+  test("of a node that is slow are begun for a minute, so that those under way are looked after", async () => {
+    for (let at = 1; at <= 14; at++) await paying.owe(`0x${at.toString(16).padStart(40, "0")}`, "10");
+    paying.chain.onAsked = () => paying.wait(4_900);
+    await paying.step();
+    const begun = (await paying.list("submitted")).length;
+    expect([begun > 0, begun < 14]).toEqual([true, true]);
+    for (let round = 0; round < 6; round++) {
+      paying.chain.mine(1);
+      await paying.step();
+    }
+    expect([await paying.list("owed"), (await paying.list("paid")).length >= begun]).toEqual([[], true]);
+  });
+
+  test("that no wallet can send keep another organisation waiting for one run at most", async () => {
+    const other = await createStage(paying.ctx, { mode: "sandbox" });
+    for (let at = 0; at < 501; at++) await paying.owe(`acme ${at}`, "1");
+    await paying.owe(BOB, "10", other);
+    await paying.step();
+    expect(await paying.list("submitted", other)).toHaveLength(1);
+  });
 });
 
 describe("limits", () => {

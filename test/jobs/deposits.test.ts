@@ -70,7 +70,7 @@ const watchingOf = (treasury = treasuryIn(), at = chain, timeoutMs = 5_000): Wat
     CONFIRMATIONS,
   ),
   span: SPAN_FIRST,
-  onJudged: (_, __, judged) =>
+  onJudged: (_, judged) =>
     reported.push(judged.outcome === "unassigned" ? `unassigned: ${judged.why}` : judged.outcome),
 });
 

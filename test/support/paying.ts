@@ -41,6 +41,8 @@ export type Paying = {
   reopen(): Promise<void>;
   /** What the job works with; a test may put something between. */
   wrapped: { readonly store: Store; readonly wallet: EvmTreasury } | null;
+  /** Lets time go by, also while the job runs. */
+  wait(ms: number): void;
   step(waitMs?: number): Promise<void>;
   /** Sends what is owed, and has it confirmed. */
   payOut(): Promise<void>;
@@ -98,6 +100,9 @@ export async function startPaying({
       paying.stage = { ...paying.stage, ctx: paying.ctx };
       paying.wrapped = null;
       paying.restart();
+    },
+    wait(ms) {
+      time += ms;
     },
     async step(waitMs = STEP_MS) {
       time += waitMs;

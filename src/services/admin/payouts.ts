@@ -25,6 +25,7 @@ import {
   type PayoutResource,
   payoutResource,
 } from "../../resources/payout.ts";
+import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Audited } from "../audited.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
@@ -228,6 +229,7 @@ async function endOne(
         put: [
           { kind: "payout", before: payout, row: after },
           payoutPosting(after, `payout_${end.status}`, legs, recordedAt),
+          ...decided(payoutTransaction),
         ],
         entries: [
           { action: `payout.${end.status}`, subject: id, before: payoutResource(payout), after: answer },
@@ -236,6 +238,12 @@ async function endOne(
     },
   });
 }
+
+/** What a person had to decide about a payout on a chain is decided with its end. */
+const decided = (before: PayoutTransaction | null): readonly Put[] =>
+  before === null || before.problem === null
+    ? []
+    : [{ kind: "payoutTransaction", before, row: { ...before, problem: null } }];
 
 /** What a chain may still do, or has done and nobody has looked at, no person decides. */
 function refuseUnderWay(

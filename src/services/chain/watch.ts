@@ -31,7 +31,7 @@ export type Watching = {
   /** How many blocks the node is asked for at once. It shrinks where the node refuses. */
   span: number;
   /** Called with what came of each transfer. */
-  readonly onJudged: (watch: TreasuryWatch, transferId: string, judged: Judged) => void;
+  readonly onJudged: (watch: TreasuryWatch, judged: Judged) => void;
 };
 
 /** What came of a step. */
@@ -273,7 +273,7 @@ async function judge(ctx: Context, { onJudged }: Watching, watch: TreasuryWatch)
       chainTransfers.found(watch.id, watch.reconciled.number, JUDGED_AT_ONCE),
     );
     // One after the other: deposits are in the order in which they came in.
-    for (const transfer of found) onJudged(watch, transfer.id, await judgeTransfer(ctx, watch, transfer));
+    for (const transfer of found) onJudged(watch, await judgeTransfer(ctx, watch, transfer));
     if (found.length < JUDGED_AT_ONCE) return;
   }
 }

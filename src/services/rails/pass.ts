@@ -5,15 +5,21 @@ import { createPayingBatch, type PayingWallet, type Trouble } from "./batch.ts";
 
 /**
  * A pass through all that is owed on a wallet's chain: each organisation in turn gets one payout, oldest payees first, so that one
- * with a million payees keeps nobody waiting. It goes on from run to run, and each run does a limited amount.
+ * with a million payees keeps nobody waiting, though none of them can be paid. It goes on from run to run, and each run does a
+ * limited amount.
  */
 export type Pass = {
-  /** Goes on until it is through, nothing more fits under way, or something keeps the wallet from paying. */
-  goOn(): Promise<Trouble | "more" | "done">;
+  /**
+   * Goes on until it is through, nothing more fits under way, or something keeps the wallet from paying.
+   *
+   * @param isOver whether the run has taken long enough
+   */
+  goOn(isOver: () => boolean): Promise<Trouble | "more" | "done">;
 };
 
 /** How many payees a run looks at. */
 const LOOKED_AT_MAX = 500;
+/** How many payees of an organisation are read at once, and looked at in one turn at most. */
 const PAGE = 100;
 
 /** Where the pass is in an organisation's payees. */
@@ -36,9 +42,9 @@ export async function beginPass(ctx: Context, paying: PayingWallet): Promise<Pas
     return found;
   });
   return {
-    async goOn() {
+    async goOn(isOver) {
       const batch = createPayingBatch(ctx, paying);
-      for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt++) {
+      for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && !isOver(); lookedAt++) {
         const place = places[0];
         if (place === undefined) return "done";
         const next = await nextOf(ctx, place);
@@ -56,8 +62,8 @@ export async function beginPass(ctx: Context, paying: PayingWallet): Promise<Pas
         if (typeof paid === "object") place.limitedUntil = paid.limitedUntil;
         place.page.shift();
         place.after = next.at;
-        // Then it is the next organisation's turn.
-        if (paid === "submitted") places.push(...places.splice(0, 1));
+        // Then it is the next organisation's turn: a page of payees that get nothing is a turn too.
+        if (paid === "submitted" || place.page.length === 0) places.push(...places.splice(0, 1));
       }
       return "more";
     },

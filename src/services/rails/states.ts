@@ -52,28 +52,29 @@ export type Keeping = {
 /**
  * Keeps what keeps tokens from paying. What has stopped one until a person says otherwise stays.
  *
- * @returns whether one of them has another reason than before
+ * @returns whether one of them stays stopped
  */
 export async function setRailCode(
   ctx: Context,
   of: readonly Named[],
   { code, detail, seenNonce }: Keeping,
 ): Promise<boolean> {
-  const changed = await Promise.all(
+  const stopped = await Promise.all(
     of.map(({ mode, asset }) =>
       ctx.store.execute({
         scope: null,
         needs: { railStates: [{ mode, asset }] },
         decide({ railStates: [before = null], recordedAt }) {
-          if (before === null || before.code === code || isStopped(before)) return { answer: false };
+          if (before !== null && isStopped(before)) return { answer: true };
+          if (before === null || before.code === code) return { answer: false };
           const since = code === null ? null : recordedAt;
           const row: RailState = { ...before, code, detail, since, seenNonce: seenNonce ?? null };
-          return { answer: true, change: { put: [{ kind: "railState", before, row }] } };
+          return { answer: false, change: { put: [{ kind: "railState", before, row }] } };
         },
       }),
     ),
   );
-  return changed.includes(true);
+  return stopped.includes(true);
 }
 
 export type ResumeInput = {
