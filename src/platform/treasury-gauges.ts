@@ -10,6 +10,7 @@ export function createTreasuryGauges(gauge: MakeGauge): (treasuries: Figures["tr
     "What the wallet on the chain held at the last confirmed block that was seen, in the asset's smallest unit.",
     labels,
   );
+  const block = gauge("holdfast_treasury_block", "The number of that block.", labels);
   const short = gauge(
     "holdfast_treasury_short",
     "1 where that was less than the ledger owed at that block, else 0. Missing where it is not known.",
@@ -21,10 +22,11 @@ export function createTreasuryGauges(gauge: MakeGauge): (treasuries: Figures["tr
     labels,
   );
   return (treasuries) => {
-    for (const one of [balance, short, age]) one.reset();
+    for (const one of [balance, block, short, age]) one.reset();
     for (const { mode, asset, judgement, seen } of treasuries) {
       if (seen === null) continue;
       balance.set({ mode, asset }, Number(seen.balance));
+      block.set({ mode, asset }, seen.block);
       age.set({ mode, asset }, seen.ageMs / SECOND_MS);
       if (judgement !== "unknown") short.set({ mode, asset }, judgement === "short" ? 1 : 0);
     }

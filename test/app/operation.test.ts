@@ -115,19 +115,20 @@ test("a chain that holds less than is owed is 503, and one that does not answer 
   const shown = async () => [
     await ready(),
     await figure(`holdfast_treasury_balance${of}`),
+    await figure(`holdfast_treasury_block${of}`),
     await figure(`holdfast_treasury_short${of}`),
     await figure(`holdfast_treasury_age_seconds${of}`),
   ];
   const treasury = { mode: "live", asset: "USDC", chain: "eip155:8453" } as const;
   treasuries = [{ ...treasury, judgement: "unknown", seen: null }];
-  expect(await shown()).toEqual([[200], undefined, undefined, undefined]);
+  expect(await shown()).toEqual([[200], undefined, undefined, undefined, undefined]);
   const seen = { balance: 70n, block: 5, ageMs: 2_000 };
   treasuries = [{ ...treasury, judgement: "enough", seen }];
-  expect(await shown()).toEqual([[200], "70", "0", "2"]);
+  expect(await shown()).toEqual([[200], "70", "5", "0", "2"]);
   treasuries = [{ ...treasury, judgement: "short", seen }];
-  expect(await shown()).toEqual([[503, "solvency"], "70", "1", "2"]);
+  expect(await shown()).toEqual([[503, "solvency"], "70", "5", "1", "2"]);
   treasuries = [{ ...treasury, judgement: "unknown", seen: { ...seen, ageMs: 3_600_000 } }];
-  expect(await shown()).toEqual([[200], "70", undefined, "3600"]);
+  expect(await shown()).toEqual([[200], "70", "5", undefined, "3600"]);
 });
 
 test.each([

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { batchDigest } from "../../src/core/payout.ts";
+import { chainOfMode } from "../../src/core/x402/chains.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { submitPayouts } from "../../src/services/admin/payouts.ts";
+import { keepRailStates } from "../../src/services/rails/states.ts";
 import type { Json } from "../support/client.ts";
 import { consoleOfShell, type Shown } from "../support/console.ts";
 import { must, type Person, type TestOrganisation } from "../support/organisations.ts";
@@ -117,6 +119,29 @@ describe("payouts above the passkey threshold", () => {
     await released("acme", "600");
     await released("other", "500");
     await refused(SUBMIT, { ...signed, _key: "another" }, [403, "this signature was used already"]);
+  });
+
+  test("of a wallet on a chain need one whatever the threshold is, and are released by it, exactly as much as was signed", async () => {
+    const address = `0x${"a1".repeat(20)}`;
+    const treasury = {
+      ...({ mode: "live", chainId: chainOfMode("live", 8_453)!, asset: "USDC" } as const),
+      ...{ token: `0x${"ab".repeat(20)}`, address: `0x${"cd".repeat(20)}` },
+      limits: { payoutMax: 1n, dayMax: 1n },
+    };
+    await keepRailStates({ ...service.ctx, treasuries: [treasury] });
+    await setThreshold(service, home, null);
+    await released(address, "500");
+    const query = `?payee=${address}&asset=USDC`;
+    await refused(SUBMIT, await formOf(admin, query), [403, "it needs a fresh signature by your passkey"]);
+    const signed = await signedForm(query);
+    expect((await browserOf(admin).post(SUBMIT, signed)).status).toBe(303);
+    await released(address, "7");
+    const scope = { organisationId: home.id, mode: "live" } as const;
+    expect(service.ctx.reader.rails.wait(scope, { asset: "USDC", payee: address })).toMatchObject({
+      ...{ code: "released", released: 500n },
+    });
+    expect(payoutsMade()).toEqual([]);
+    expect(approvals()).toMatchObject([{ user_id: admin.id, decision: "submit_payouts" }]);
   });
 
   test("of two that send one signature at once, one is done", async () => {

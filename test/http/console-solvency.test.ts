@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Holding } from "../../src/core/solvency/judgement.ts";
 import { checkProof } from "../../src/core/solvency/proof.ts";
+import { chainOfMode } from "../../src/core/x402/chains.ts";
 import { signStatement } from "../../src/services/solvency/sign.ts";
 import { openConsole } from "../support/console.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
@@ -49,4 +51,22 @@ test("the page shows one's own part of the newest statement, as it was, and give
   expect(await own("")).toEqual([[], [[home.id, null, "3500000"]]]);
   expect(await own("?payee=acme")).toEqual([[], [[home.id, "acme", "1500000"]]]);
   expect((await browser.get(`${PAGE}/proof?payee=theirs`)).status).toBe(404);
+});
+
+test("what is owed of each asset stands beside what its wallet held, with the block", async () => {
+  const home = await service.organisation(1_000_000n);
+  const treasury = {
+    ...({ mode: "live", chainId: chainOfMode("live", 8_453)!, asset: "USDC" } as const),
+    ...{ token: `0x${"ab".repeat(20)}`, address: `0x${"cd".repeat(20)}` },
+    limits: { payoutMax: 0n, dayMax: 0n },
+  };
+  const signsWith = async (held: Holding | { away: "timeout" }) =>
+    must(await signStatement({ ...service.ctx, treasuries: [treasury], holdingOf: async () => held }));
+  const shown = async () => (await openConsole(service, home.people.viewer.as).get(PAGE)).text;
+  const holding = { balance: 77_250_000n, block: 4_711, blockHash: `0x${"ef".repeat(32)}`, blockTime: 0 };
+  await signsWith(holding);
+  const text = await shown();
+  for (const part of ["77.25 USDC", "4711", treasury.address]) expect(text).toContain(part);
+  await signsWith({ away: "timeout" });
+  expect(await shown()).toMatch(/the chain did not say/);
 });

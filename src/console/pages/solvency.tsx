@@ -2,10 +2,15 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { sumOwed } from "../../core/solvency/owed.ts";
 import { proofText } from "../../core/solvency/proof.ts";
-import { type OwnLine, readSolvencyPage, type SolvencyPage } from "../../services/console/solvency.ts";
+import {
+  type HeldAsset,
+  type OwnLine,
+  readSolvencyPage,
+  type SolvencyPage,
+} from "../../services/console/solvency.ts";
 import { proveSolvency } from "../../services/solvency/prove.ts";
 import { Card, Empty, Facts, Head, Table } from "../parts/blocks.tsx";
-import { Amount, Text, Time } from "../parts/figures.tsx";
+import { Amount, Id, Text, Time } from "../parts/figures.tsx";
 import { Field } from "../parts/forms.tsx";
 import type { Download, Visit } from "../route.ts";
 import { MoneyTabs } from "./payees.tsx";
@@ -46,7 +51,7 @@ export async function showSolvency(visit: Visit) {
   } as const;
 }
 
-const Statement = ({ of: { found, lines } }: { of: SolvencyPage }) => (
+const Statement = ({ of: { found, lines, held } }: { of: SolvencyPage }) => (
   <>
     <Card title={`The statement ${found.statement.number}`}>
       <Facts
@@ -68,6 +73,11 @@ const Statement = ({ of: { found, lines } }: { of: SolvencyPage }) => (
         <Lines of={lines} />
       )}
     </Card>
+    {held.length === 0 ? null : (
+      <Card title="What the wallets held">
+        <HeldAssets of={held} />
+      </Card>
+    )}
     {lines.some(({ stated }) => stated !== null) ? <ProofForm /> : null}
   </>
 );
@@ -87,6 +97,26 @@ const Lines = ({ of }: { of: readonly OwnLine[] }) => (
         <Amount of={sumOwed(stated.owed)} asset={asset} />
       ),
       stated === null ? "" : String(stated.leaves),
+    ])}
+  />
+);
+
+const HeldAssets = ({ of }: { of: readonly HeldAsset[] }) => (
+  <Table
+    label="What the wallets held"
+    columns={["Asset", "Owed in all", "Held on the chain", "Block", "Chain", "Wallet"]}
+    numbers={["Owed in all", "Held on the chain", "Block"]}
+    rows={of.map(({ asset, owed, holding: { chain, address, seen } }) => [
+      <Text of={asset} />,
+      <Amount of={sumOwed(owed)} asset={asset} />,
+      seen === null ? (
+        <span class="quiet">the chain did not say</span>
+      ) : (
+        <Amount of={seen.balance} asset={asset} />
+      ),
+      seen === null ? "" : String(seen.block),
+      chain,
+      <Id of={address} />,
     ])}
   />
 );

@@ -1,7 +1,7 @@
 import type { Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { NOTHING_OWED, type Owed, subtractOwed, sumOwed } from "../../core/solvency/owed.ts";
-import type { StatedAsset } from "../../core/solvency/statement.ts";
+import type { StatedAsset, StatedHolding } from "../../core/solvency/statement.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Context } from "../context.ts";
@@ -16,7 +16,15 @@ export type OwnLine = {
   readonly stated: StatedAsset | null;
 };
 
-export type SolvencyPage = { readonly found: FoundStatement; readonly lines: readonly OwnLine[] };
+/** An asset that a wallet on a chain holds. */
+export type HeldAsset = StatedAsset & { readonly holding: StatedHolding };
+
+export type SolvencyPage = {
+  readonly found: FoundStatement;
+  readonly lines: readonly OwnLine[];
+  /** Of the organisation's mode. */
+  readonly held: readonly HeldAsset[];
+};
 
 /** How many postings are summed at once. */
 const SUMMED_AT_ONCE = 20_000;
@@ -30,7 +38,11 @@ export async function readSolvencyPage(
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const found = await findStatement(reader, null);
-    return { newest: found && { found, lines: await linesOf(reader, caller, found) } };
+    if (found === null) return { newest: null };
+    const held = found.statement.assets.filter(
+      (one): one is HeldAsset => one.mode === caller.mode && one.holding !== null,
+    );
+    return { newest: { found, lines: await linesOf(reader, caller, found), held } };
   });
 }
 
