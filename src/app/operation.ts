@@ -82,14 +82,15 @@ export function startOperation(options: OperationOptions): RunningOperation {
     monotonicNow: options.monotonicNow,
     lastRecordedAt: ctx.store.lastRecordedAt,
     onDisagrees: ({ behindLedgerMs, jumpedMs }) =>
-      logWarning("the clock disagrees: deadlines, retention and recovery wait", {
+      logWarning("the clock disagrees: deadlines, retention, recovery and payouts on chains wait", {
         behind_ledger_ms: behindLedgerMs,
         jumped_ms: jumpedMs,
       }),
-    onAgrees: () => logWarning("the clock agrees again: deadlines, retention and recovery go on"),
+    onAgrees: () =>
+      logWarning("the clock agrees again: deadlines, retention, recovery and payouts on chains go on"),
   });
   const troubles = troublesJob(options, () => vitals());
-  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), troubles, ...options.jobs], {
+  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), troubles], {
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
@@ -237,7 +238,7 @@ async function tryLedger(ctx: Context): Promise<void> {
 type Run = (at: Context) => Promise<unknown>;
 
 function jobsOf(
-  { ctx, config, lastSeenAt, monotonicNow }: OperationOptions,
+  { ctx, config, lastSeenAt, monotonicNow, jobs: further }: OperationOptions,
   audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
@@ -273,10 +274,14 @@ function jobsOf(
     { name: "anchor", everyMs: config.checkpointMs, run: onceAcknowledged(JOBS.anchor) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
-  return jobs.map((job) => ({
+  const own = jobs.map((job) => ({
     ...job,
     run: NEED_THE_CLOCK.includes(job.name) ? whenClockAgrees(job.run) : () => job.run(ctx),
   }));
+  return [
+    ...own,
+    ...further.map((job) => (job.needsTheClock ? { ...job, run: whenClockAgrees(job.run) } : job)),
+  ];
 }
 
 const logRequest = (answered: Answered): void =>

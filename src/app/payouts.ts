@@ -49,7 +49,9 @@ export function payoutJobs(ctx: Context, config: Config, secrets: Secrets): read
     const run = onceAcknowledged(() => Promise.all(jobs.map((job) => job.run())));
     // A node that answers just in time makes a run long, and the service is ready all the same.
     const patienceMs = HOUR_MS;
-    return [{ name: `payouts-${mode}`, everyMs: 2 * SECOND_MS, patienceMs, run: () => run(ctx) }];
+    // The limits of 24 hours go by the time of the records.
+    const job = { name: `payouts-${mode}`, everyMs: 2 * SECOND_MS, patienceMs, needsTheClock: true };
+    return [{ ...job, run: () => run(ctx) }];
   });
 }
 

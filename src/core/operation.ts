@@ -125,7 +125,7 @@ export function clockProblem({ behindLedgerMs, jumpedMs }: ClockDisagreement): s
   }
   // A restart forgets a jump, as after a machine was suspended. A commit keeps its time.
   const waits = behindLedgerMs > 0 ? " If it is right, this ends once it has passed that commit." : "";
-  return `The clock ${found.join(" and ")}: deadlines, retention and recovery wait. Set the clock right, and restart the service.${waits}`;
+  return `The clock ${found.join(" and ")}: deadlines, retention, recovery and payouts on chains wait. Set the clock right, and restart the service.${waits}`;
 }
 
 const secondsOf = (ms: number): string => `${Math.max(1, Math.round(ms / SECOND_MS))} s`;

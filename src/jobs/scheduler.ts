@@ -9,6 +9,8 @@ export type Job = {
   readonly firstMs?: number;
   /** How long it may go without a run that succeeds before it counts as stuck (default: five minutes and three intervals). */
   readonly patienceMs?: number;
+  /** Whether it decides by the clock what cannot be undone: it waits while the clock is wrong. */
+  readonly needsTheClock?: boolean;
   readonly run: () => Promise<unknown>;
 };
 

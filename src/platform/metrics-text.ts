@@ -126,7 +126,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
     "holdfast_clock_disagrees",
-    "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention and recovery wait.",
+    "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention, recovery and payouts on chains wait.",
   );
   const showDeliveries = createDeliveryGauges(gauge, total);
   const showPurchases = createPurchaseGauges(gauge);

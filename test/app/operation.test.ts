@@ -4,6 +4,7 @@ import { witnessJobs } from "../../src/app/witnessing.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import type { SeenTreasury } from "../../src/core/solvency/judgement.ts";
 import { createShell } from "../../src/http/shell.ts";
+import type { Job } from "../../src/jobs/scheduler.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
@@ -44,7 +45,7 @@ afterEach(async () => {
 });
 
 /** The jobs and the routes over a context. The audit child prints what the test says. */
-function operate(context: Context, disagreements: readonly string[]) {
+function operate(context: Context, disagreements: readonly string[], jobs: readonly Job[] = []) {
   const said = `console.log(${JSON.stringify(JSON.stringify(disagreements))})`;
   const started = startOperation({
     config: must(readConfig(testSettings(ctx.folder), {})),
@@ -61,7 +62,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     witnesses: async () => [],
     deposits: async () => [],
     treasuries: () => treasuries,
-    jobs: [],
+    jobs,
   });
   running = started;
   const shell = createShell(context, {
@@ -142,7 +143,7 @@ test.each([
   expect([await ready(), await figure("holdfast_ready")]).toEqual([expected, isReady]);
 });
 
-describe("while the clock disagrees, deadlines, retention and recovery wait, and it says so; then they go on", () => {
+describe("while the clock disagrees, deadlines, retention, recovery and payouts on chains wait, and it says so; then they go on", () => {
   const TWO_HOURS_MS = 2 * 3_600_000;
   /** Retention first runs after a minute, and then every ten. */
   const FIRST_MS = 60_000;
@@ -180,7 +181,9 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
     await Promise.race([check, checking.promise]);
     const states = () => [due, checked].map(({ id }) => ctx.reader.warrants.find(id)?.state as string);
     ctx.clock.now += startsAt;
-    const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, forget } }, []);
+    let paid = 0;
+    const payouts = { name: "payouts", everyMs: FIRST_MS, needsTheClock: true, run: async () => ++paid };
+    const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, forget } }, [], [payouts]);
     const runsEnd = async (count: number, afterMs: number) => {
       jest.advanceTimersByTime(afterMs);
       for (const job of ["deadlines", "retention", "recover"]) {
@@ -191,18 +194,25 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
     ctx.clock.now += jumpsBy;
     expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[503, "clock"], "1"]);
     await runsEnd(1, FIRST_MS);
-    expect([states(), forgot]).toEqual([["held", "verifying"], 0]);
+    expect([states(), forgot, paid]).toEqual([["held", "verifying"], 0, 0]);
 
     // Either the clock was set right, or it was right and the other clock has caught up.
     ctx.clock.now += isSetBy;
     monotonicMs += jumpsBy + isSetBy;
     expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[200], "0"]);
     await runsEnd(2, SECOND_MS);
-    expect([states(), forgot]).toEqual([["expired", "held"], 1]);
+    expect([states(), forgot, paid > 0]).toEqual([["expired", "held"], 1, true]);
     const lines = printed.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
     expect(lines.filter(({ message }: Json) => message.startsWith("the clock "))).toMatchObject([
-      { level: "warning", message: "the clock disagrees: deadlines, retention and recovery wait", ...logged },
-      { level: "warning", message: "the clock agrees again: deadlines, retention and recovery go on" },
+      {
+        level: "warning",
+        message: "the clock disagrees: deadlines, retention, recovery and payouts on chains wait",
+        ...logged,
+      },
+      {
+        level: "warning",
+        message: "the clock agrees again: deadlines, retention, recovery and payouts on chains go on",
+      },
     ]);
   });
 });
@@ -244,7 +254,7 @@ test("a job by hand that needs the clock is refused while it is behind the ledge
     expect(await runJobByHand(job, ctx)).toEqual({
       refused: "internal_error",
       message:
-        "The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
+        "The clock is 3600 s behind the ledger's last commit: deadlines, retention, recovery and payouts on chains wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
     });
   }
   expect([await runJobByHand("agents", ctx), state()]).toEqual([null, "held"]);

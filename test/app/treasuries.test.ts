@@ -113,6 +113,8 @@ test("each mode has a job of its own, live first, where it has a wallet", async 
   const jobs = payoutJobs(ctx, config(), SECRETS);
   // A node that answers each of hundreds of questions just in time is no failure of the service.
   expect(jobs.map(({ patienceMs }) => patienceMs)).toEqual([HOUR_MS, HOUR_MS]);
+  // A clock a day ahead would free all limits of 24 hours.
+  expect(jobs.map(({ needsTheClock }) => needsTheClock)).toEqual([true, true]);
   await ctx.close();
 });
 

@@ -73,15 +73,15 @@ describe("not ready", () => {
     ],
     ["audit: The last audit found disagreements in the ledger; `holdfast audit` lists them.", { audit }],
     [
-      "clock: The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
+      "clock: The clock is 3600 s behind the ledger's last commit: deadlines, retention, recovery and payouts on chains wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
       { clock: { behindLedgerMs: 3_600_000, jumpedMs: 0 } },
     ],
     [
-      "clock: The clock has jumped 60 s forwards since the service started: deadlines, retention and recovery wait. Set the clock right, and restart the service.",
+      "clock: The clock has jumped 60 s forwards since the service started: deadlines, retention, recovery and payouts on chains wait. Set the clock right, and restart the service.",
       { clock: { behindLedgerMs: 0, jumpedMs: 60_001 } },
     ],
     [
-      "clock: The clock is 1 s behind the ledger's last commit and has jumped 60 s back since the service started: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
+      "clock: The clock is 1 s behind the ledger's last commit and has jumped 60 s back since the service started: deadlines, retention, recovery and payouts on chains wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
       { clock: { behindLedgerMs: 1, jumpedMs: -60_000 } },
     ],
     [
