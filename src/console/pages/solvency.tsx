@@ -65,7 +65,9 @@ const Statement = ({ of: { found, lines } }: { of: SolvencyPage }) => (
       {lines.length === 0 ? (
         <p class="quiet">Nothing was owed to you or your payees in this mode.</p>
       ) : (
-        <Lines of={lines} />
+        <div class="labelled">
+          <Lines of={lines} />
+        </div>
       )}
     </Card>
     {lines.some(({ stated }) => stated !== null) ? <ProofForm /> : null}
@@ -93,7 +95,7 @@ const Lines = ({ of }: { of: readonly OwnLine[] }) => (
 
 const ProofForm = () => (
   <Card title="Proof">
-    <form method="get" action={`${SOLVENCY}/proof`} class="form" aria-label="Proof">
+    <form method="get" action={`${SOLVENCY}/proof`} class="form" aria-label="Proof" data-saves>
       <Field
         name="payee"
         label="Payee"
