@@ -75,6 +75,11 @@ test(
       (await client.get(path, { as })).text,
       await receiptOf(opened.body.id),
     ];
+    // A checkpoint changes the trace once, when it first covers it.
+    await until("a checkpoint covers the trace", async () => {
+      const { body } = await client.get(`${path}/trace`, { as });
+      return body.data.every((entry: Json) => entry.chain_ref !== null);
+    });
     const before = await shown();
 
     await holdfast.run("payouts", "submit", ...account);
