@@ -216,6 +216,8 @@ document.addEventListener("submit", (event) => {
     void attempt(form, () => addPasskey(form));
     return;
   }
+  // A file leaves the page as it is, and another one may be wanted.
+  if (form.matches("[data-saves]")) return;
   // The browser has read the fields by now. A second click sends nothing; where it did, the service would do nothing.
   setTimeout(() => {
     for (const button of form.querySelectorAll("button")) button.disabled = true;

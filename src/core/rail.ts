@@ -1,8 +1,9 @@
 import type { Fees, TransactionKey } from "./chain-transaction.ts";
 import { type NoAddress, payeeAddress, type TokenOfWallet } from "./evm-address.ts";
+import { displayAmount } from "./money.ts";
 import type { PayeeName, Payout } from "./payout.ts";
 import type { Mode } from "./roles.ts";
-import type { PayoutLimits } from "./treasury.ts";
+import type { Treasury } from "./treasury.ts";
 import { caip2Of } from "./x402/chains.ts";
 
 /** How payouts reach payees: people pay by their own means and mark it (`book`), or a wallet sends a token on a chain (`evm`). */
@@ -176,14 +177,16 @@ export function planPayout(
   owed: bigint,
   released: bigint | null,
   last: Pick<Payout, "status" | "reason"> | null,
-  { payoutMax, dayMax }: PayoutLimits,
+  { asset, limits: { payoutMax, dayMax } }: Pick<Treasury, "asset" | "limits">,
   sent: bigint,
 ): PayoutPlan {
   if (owed === 0n) return { do: "nothing" };
   if (released !== null) return { do: "submit", amount: owed < released ? owed : released, byPerson: true };
   if (last?.status === "failed") return { do: "wait", code: "failed", detail: last.reason };
-  if (owed > payoutMax) return { do: "wait", code: "above_payout_limit", detail: payoutMax.toString() };
-  if (sent + owed > dayMax) return { do: "wait", code: "above_day_limit", detail: dayMax.toString() };
+  if (owed > payoutMax)
+    return { do: "wait", code: "above_payout_limit", detail: displayAmount(payoutMax, asset) };
+  if (sent + owed > dayMax)
+    return { do: "wait", code: "above_day_limit", detail: displayAmount(dayMax, asset) };
   return { do: "submit", amount: owed, byPerson: false };
 }
 

@@ -55,7 +55,13 @@ describe("a payout", () => {
         fc.boolean(),
         (owed, released, payoutMax, dayMax, sent, failed) => {
           const last = failed ? ({ status: "failed", reason: "x" } as const) : null;
-          const plan = planPayout(owed, released, last, { payoutMax, dayMax }, sent);
+          const plan = planPayout(
+            owed,
+            released,
+            last,
+            { asset: "USDC", limits: { payoutMax, dayMax } },
+            sent,
+          );
           if (plan.do === "nothing") return owed === 0n;
           if (plan.do === "wait") return released === null;
           if (plan.byPerson) return released !== null && plan.amount <= released && plan.amount <= owed;

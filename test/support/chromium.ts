@@ -15,8 +15,11 @@ const LEFT_OUT = /^Transition was (aborted|skipped)/;
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 
+/** Debian's, or the one that is named. */
+export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
 export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 
 /** @param problems where what goes wrong in its pages is collected */
 export async function openChromium(problems: string[]) {

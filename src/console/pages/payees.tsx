@@ -248,6 +248,7 @@ export async function sendSubmitting(submission: Submission) {
     ...(fields.passkey_token && { passkey_token: fields.passkey_token }),
   });
   if (isRefusal(made)) return submittingPage(submission, asked, made);
-  const done = made.data.length === 0 ? "none" : made.has_more ? "some" : "submitted";
+  const isSent = made.data.some(({ status }) => status === "owed");
+  const done = made.data.length === 0 ? "none" : made.has_more ? "some" : isSent ? "sent" : "submitted";
   return { to: `${PAYOUTS}?done=${done}` };
 }

@@ -24,6 +24,7 @@ const isStatus = (text: string | null): text is Payout["status"] =>
 
 const DONE: Readonly<Record<string, string>> = {
   submitted: "Submitted. Pay them by your own means, then mark each of them.",
+  sent: "Submitted. What goes to addresses on a treasury's chain is sent by the next run, and shows here then; pay all else by your own means, and mark it.",
   some: "Submitted, and more is owed: to the payees after the first thousand.",
   none: "Nothing is owed: no payout was submitted.",
   paid: "The payout is marked as paid.",
@@ -88,12 +89,16 @@ const endingPath = (id: string, as: Ending): string =>
 
 /** What became of a payout: its reference, or why it failed; what it waits for; and its transaction. */
 const Became = ({ of: { reason, reference, waiting, transaction } }: { of: PayoutOnRail }) => {
-  const text = reason ?? reference;
+  const text = reason ?? (reference === transaction ? null : reference);
   return (
     <span class="stacked">
       {text === null ? null : <Line of={text} />}
       {waiting === null ? null : <Waits of={waiting} />}
-      {transaction === null || transaction === text ? null : <Id of={transaction} />}
+      {transaction === null ? null : (
+        <small>
+          <Text of={transaction} />
+        </small>
+      )}
     </span>
   );
 };

@@ -70,7 +70,9 @@ const Statement = ({ of: { found, lines, held } }: { of: SolvencyPage }) => (
       {lines.length === 0 ? (
         <p class="quiet">Nothing was owed to you or your payees in this mode.</p>
       ) : (
-        <Lines of={lines} />
+        <div class="labelled">
+          <Lines of={lines} />
+        </div>
       )}
     </Card>
     {held.length === 0 ? null : (
@@ -123,7 +125,7 @@ const HeldAssets = ({ of }: { of: readonly HeldAsset[] }) => (
 
 const ProofForm = () => (
   <Card title="Proof">
-    <form method="get" action={`${SOLVENCY}/proof`} class="form" aria-label="Proof">
+    <form method="get" action={`${SOLVENCY}/proof`} class="form" aria-label="Proof" data-saves>
       <Field
         name="payee"
         label="Payee"

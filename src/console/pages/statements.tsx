@@ -36,7 +36,7 @@ export const showStatements = async () =>
         />
         <MoneyTabs current={STATEMENTS} />
         <Card>
-          <form method="get" action={`${STATEMENTS}/file`} class="form" aria-label="Statement">
+          <form method="get" action={`${STATEMENTS}/file`} class="form" aria-label="Statement" data-saves>
             <Field name="from" label="From" type="date" hint="The first day, in UTC. Empty: the beginning." />
             <Field name="until" label="Until" type="date" hint="The last day, in UTC. Empty: now." />
             <Choose

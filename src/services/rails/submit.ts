@@ -44,7 +44,7 @@ export const planOf = (
     const wait = await rails.wait(owed, owed);
     const last = await rails.newestPayout(owed, owed);
     const sent = isLimited ? limits.dayMax : await rails.sentAfter(owed, asset, dayAgo(ctx));
-    return planPayout(payable, wait?.released ?? null, last, limits, sent);
+    return planPayout(payable, wait?.released ?? null, last, { asset, limits }, sent);
   });
 
 /** Keeps what a payee waits for, where it is something else than before. */
@@ -127,7 +127,13 @@ export async function commitPayout(
       if (!isSameRail || isStopped(railState) || !isNextNonce || awaitsAcknowledgement(at.instance))
         return { answer: false };
       const released = payoutWait?.released ?? null;
-      const again = planPayout(payeeBalance?.payable ?? 0n, released, newestPayout, limits, sentInDay);
+      const again = planPayout(
+        payeeBalance?.payable ?? 0n,
+        released,
+        newestPayout,
+        { asset, limits },
+        sentInDay,
+      );
       if (again.do !== "submit" || again.amount !== plan.amount || again.byPerson !== plan.byPerson)
         return { answer: false };
       const { amount, byPerson } = again;
