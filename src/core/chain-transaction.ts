@@ -12,7 +12,7 @@ export type ChainTransaction = {
 /** What a transaction does: it calls an address with data, and carries no value. Both are `0x` and hex digits. */
 export type ChainCall = { readonly to: string; readonly data: string };
 
-/** `open` until a confirmed block has it (`confirmed`), or another transaction of its nonce (`given_up`). */
+/** `open` until a confirmed block has it (`confirmed`), or, as the node says, another transaction of its nonce (`given_up`). */
 export const TRANSACTION_STATES = ["open", "confirmed", "given_up"] as const;
 
 /** Which transaction it is: a wallet has one of each nonce on a chain. */
@@ -87,7 +87,7 @@ export type ChainStep =
   | { readonly do: "send"; readonly raw: string; readonly isCapped: boolean }
   /** After `BLOCKS_UNTIL_REPLACED` it is still in no block, and its fees are too low: it is signed again with these. */
   | { readonly do: "replace"; readonly fees: Fees }
-  /** Another transaction of the wallet has its nonce, and is confirmed: this one never gets into a block. */
+  /** The node says that another transaction of the wallet has its nonce, and is confirmed. It may have lost the receipt of this one. */
   | { readonly do: "give_up" };
 
 export type ChainRules = {

@@ -36,7 +36,7 @@ export type Stepped =
   /** It is sent, or in a block that too few others follow so far. */
   | { readonly outcome: "waits" }
   | { readonly outcome: "confirmed"; readonly block: number }
-  /** Another transaction of the wallet has its nonce. What it was for has to be begun anew. */
+  /** The node says that another transaction of the wallet has its nonce. Whoever began it decides what follows. */
   | { readonly outcome: "given_up" }
   /** The chain asks for higher fees than the operator allows. */
   | { readonly outcome: "capped" }
