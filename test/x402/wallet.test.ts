@@ -119,7 +119,7 @@ describe("a transaction", () => {
     });
     expect(await wallet.send(other.raw)).toBeNull();
     await chain.mine(1);
-    expect((await step(first))[0].do).toBe("send");
+    expect((await step(first))[0].do).toBe("wait");
     await chain.mine(CONFIRMATIONS - 1);
     expect((await step(first))[0].do).toBe("give_up");
   });
