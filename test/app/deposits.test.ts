@@ -86,6 +86,9 @@ test("a server credits what comes in, shows where to pay in, and stays ready whi
   expect(after.text).toContain(`eip155:84532:${hash}/0`);
   expect(after.text).toContain("block 5");
   expect(after.html).not.toContain(`href="https://`);
+  // 2.50 is owed, and the wallet has what is nobody's besides.
+  const solvency = (await browser.get("/console/money/solvency")).text;
+  expect(solvency).toMatch(/2\.50 USDC 2\.500007 USDC 5 eip155:84532/);
   // Whoever is of another organisation sees where to pay in, and none of this.
   const elsewhere = await service.organisation(0n);
   const other = await openConsole(service, await elsewhere.signIn(elsewhere.people.viewer, "sandbox")).get(

@@ -7,6 +7,7 @@ import {
   type OwnLine,
   readSolvencyPage,
   type SolvencyPage,
+  type WalletNow,
 } from "../../services/console/solvency.ts";
 import { proveSolvency } from "../../services/solvency/prove.ts";
 import { Card, Empty, Facts, Head, Table } from "../parts/blocks.tsx";
@@ -37,6 +38,11 @@ export async function showSolvency(visit: Visit) {
           }
         />
         <MoneyTabs current={SOLVENCY} />
+        {found.wallets.length === 0 ? null : (
+          <Card title="What the wallets hold">
+            <Wallets of={found.wallets} />
+          </Card>
+        )}
         {found.newest === null ? (
           <Card>
             <Empty title="No statement was signed yet">
@@ -99,6 +105,22 @@ const Lines = ({ of }: { of: readonly OwnLine[] }) => (
         <Amount of={sumOwed(stated.owed)} asset={asset} />
       ),
       stated === null ? "" : String(stated.leaves),
+    ])}
+  />
+);
+
+const Wallets = ({ of }: { of: readonly WalletNow[] }) => (
+  <Table
+    label="What the wallets hold"
+    columns={["Asset", "Owed to you and your payees", "Held on the chain", "Block", "Chain", "Wallet"]}
+    numbers={["Owed to you and your payees", "Held on the chain", "Block"]}
+    rows={of.map(({ asset, owed, chain, address, seen }) => [
+      <Text of={asset} />,
+      <Amount of={owed} asset={asset} />,
+      seen === null ? <span class="quiet">not seen yet</span> : <Amount of={seen.balance} asset={asset} />,
+      seen === null ? "" : String(seen.block),
+      chain,
+      <Id of={address} />,
     ])}
   />
 );

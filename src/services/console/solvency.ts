@@ -2,6 +2,8 @@ import type { Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { NOTHING_OWED, type Owed, subtractOwed, sumOwed } from "../../core/solvency/owed.ts";
 import type { StatedAsset, StatedHolding } from "../../core/solvency/statement.ts";
+import { watchKey } from "../../core/treasury-watch.ts";
+import { caip2Of } from "../../core/x402/chains.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Context } from "../context.ts";
@@ -26,23 +28,59 @@ export type SolvencyPage = {
   readonly held: readonly HeldAsset[];
 };
 
+/** What a wallet on a chain holds of an asset, as its deposits were last compared with it. */
+export type WalletNow = {
+  readonly asset: string;
+  /** CAIP-2. */
+  readonly chain: string;
+  readonly address: string;
+  /** What the ledger owes the organisation and its payees of it now. */
+  readonly owed: bigint;
+  /** Null before the first look. */
+  readonly seen: { readonly balance: bigint; readonly block: number } | null;
+};
+
 /** How many postings are summed at once. */
 const SUMMED_AT_ONCE = 20_000;
 
-/** The newest statement, and what it counts of the organisation in its mode; null where there is none. */
+/** What the wallets of the mode hold; and the newest statement, with what it counts of the organisation: null where there is none. */
 export async function readSolvencyPage(
   ctx: Context,
   caller: Caller,
-): Promise<{ readonly newest: SolvencyPage | null } | Refusal> {
+): Promise<{ readonly wallets: readonly WalletNow[]; readonly newest: SolvencyPage | null } | Refusal> {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
+    const wallets = await walletsNow(ctx, reader, caller);
     const found = await findStatement(reader, null);
-    if (found === null) return { newest: null };
+    if (found === null) return { wallets, newest: null };
     const held = found.statement.assets.filter(
       (one): one is HeldAsset => one.mode === caller.mode && one.holding !== null,
     );
-    return { newest: { found, lines: await linesOf(reader, caller, found), held } };
+    return { wallets, newest: { found, lines: await linesOf(reader, caller, found), held } };
+  });
+}
+
+async function walletsNow(
+  { treasuries }: Context,
+  reader: Reader,
+  caller: Scope,
+): Promise<readonly WalletNow[]> {
+  const ofMode = treasuries.filter(({ mode }) => mode === caller.mode);
+  if (ofMode.length === 0) return [];
+  const watches = await reader.treasuryWatches.list();
+  const balances = await reader.balances.list(caller);
+  const toPayees = await reader.payees.totals(caller);
+  return ofMode.map((treasury) => {
+    const { asset, chainId, address } = treasury;
+    const watch = watches.find((one) => watchKey(one) === watchKey(treasury));
+    const { available = 0n, held = 0n } = balances.find((one) => one.asset === asset)?.balance ?? {};
+    const { payable = 0n, submitted = 0n } = toPayees.find((one) => one.asset === asset) ?? {};
+    return {
+      ...{ asset, chain: caip2Of(chainId), address },
+      owed: sumOwed({ available, held, payable, submitted }),
+      seen: watch ? { balance: watch.balance, block: watch.reconciled.number } : null,
+    };
   });
 }
 
