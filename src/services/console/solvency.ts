@@ -1,6 +1,6 @@
 import type { Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
-import { NOTHING_OWED, type Owed, subtractOwed, sumOwed } from "../../core/solvency/owed.ts";
+import { type Owed, subtractOwed, sumOwed } from "../../core/solvency/owed.ts";
 import type { StatedAsset, StatedHolding } from "../../core/solvency/statement.ts";
 import { watchKey } from "../../core/treasury-watch.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
@@ -51,34 +51,45 @@ export async function readSolvencyPage(
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
-    const wallets = await walletsNow(ctx, reader, caller);
+    const owedNow = await readOwedNow(reader, caller);
+    const wallets = await walletsNow(ctx, reader, caller, owedNow);
     const found = await findStatement(reader, null);
     if (found === null) return { wallets, newest: null };
     const held = found.statement.assets.filter(
       (one): one is HeldAsset => one.mode === caller.mode && one.holding !== null,
     );
-    return { wallets, newest: { found, lines: await linesOf(reader, caller, found), held } };
+    return { wallets, newest: { found, lines: await linesOf(reader, caller, owedNow, found), held } };
   });
+}
+
+/** What is owed of an asset to an organisation and its payees now. */
+type OwedNow = (asset: string) => Owed;
+
+async function readOwedNow(reader: Reader, caller: Scope): Promise<OwedNow> {
+  const balances = await reader.balances.list(caller);
+  const toPayees = await reader.payees.totals(caller);
+  return (asset) => {
+    const { available = 0n, held = 0n } = balances.find((one) => one.asset === asset)?.balance ?? {};
+    const { payable = 0n, submitted = 0n } = toPayees.find((one) => one.asset === asset) ?? {};
+    return { available, held, payable, submitted };
+  };
 }
 
 async function walletsNow(
   { treasuries }: Context,
   reader: Reader,
   caller: Scope,
+  owedNow: OwedNow,
 ): Promise<readonly WalletNow[]> {
   const ofMode = treasuries.filter(({ mode }) => mode === caller.mode);
   if (ofMode.length === 0) return [];
   const watches = await reader.treasuryWatches.list();
-  const balances = await reader.balances.list(caller);
-  const toPayees = await reader.payees.totals(caller);
   return ofMode.map((treasury) => {
     const { asset, chainId, address } = treasury;
     const watch = watches.find((one) => watchKey(one) === watchKey(treasury));
-    const { available = 0n, held = 0n } = balances.find((one) => one.asset === asset)?.balance ?? {};
-    const { payable = 0n, submitted = 0n } = toPayees.find((one) => one.asset === asset) ?? {};
     return {
       ...{ asset, chain: caip2Of(chainId), address },
-      owed: sumOwed({ available, held, payable, submitted }),
+      owed: sumOwed(owedNow(asset)),
       seen: watch ? { balance: watch.balance, block: watch.reconciled.number } : null,
     };
   });
@@ -87,16 +98,12 @@ async function walletsNow(
 async function linesOf(
   reader: Reader,
   caller: Scope,
+  owedNow: OwedNow,
   { statement: { posting, assets } }: FoundStatement,
 ): Promise<readonly OwnLine[]> {
-  const balances = await reader.balances.list(caller);
-  const toPayees = await reader.payees.totals(caller);
   const lines: OwnLine[] = [];
   for (const { account, asset } of await reader.history.accounts(caller)) {
-    const balance = balances.find((one) => one.asset === asset)?.balance;
-    const { payable = 0n, submitted = 0n } = toPayees.find((one) => one.asset === asset) ?? {};
-    const { available = 0n, held = 0n } = balance ?? {};
-    let owed = { ...NOTHING_OWED, available, held, payable, submitted };
+    let owed = owedNow(asset);
     for (let after: number | null = posting; after !== null; ) {
       const { legs, last } = await reader.statements.sums(
         account,
