@@ -236,8 +236,11 @@ export const step = fc.oneof(
   { weight: 1, arbitrary: burst },
 ) as fc.Arbitrary<Step>;
 
-/** Every history begins with some warrants, and half of them with an agent that has a session. */
-export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): readonly Step[] {
+/**
+ * Every history begins with some warrants, half of them with an agent that has a session, and some with a correction that
+ * waits for a person, and no longer for a passkey.
+ */
+export function firstSteps({ sessionBudget, firstCheckFails, correctionWaits }: Beginning): readonly Step[] {
   const session = {
     do: "session",
     agent: 1,
@@ -259,10 +262,17 @@ export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): reado
   const opens = [0, 1, 1, 1].map((key, at) => ({ ...terms, who: { key }, agent: at === 3 ? "none" : "own" }));
   const sent = { who: { key: 1 }, ifMatch: null, reuse: null };
   const check = { do: "verify", ...sent, warrant: 1, passes: 0, code: "path_not_found", hangs: false };
+  const waits = [
+    { do: "fund", asset: "USDC", amount: 500n, reference: null },
+    { do: "threshold", amount: 100n },
+    { do: "correct", by: "admin", deposit: 1, to: "nothing" },
+    { do: "threshold", amount: null },
+  ];
   return [
     ...(sessionBudget === null ? [] : [session]),
     ...opens,
     ...(firstCheckFails ? [check] : []),
+    ...(correctionWaits ? waits : []),
   ] as readonly Step[];
 }
 
@@ -270,6 +280,7 @@ export type Beginning = {
   /** Null means that there is no session. */
   readonly sessionBudget: number | null;
   readonly firstCheckFails: boolean;
+  readonly correctionWaits: boolean;
 };
 
 export const setting = fc.record({
@@ -279,4 +290,5 @@ export const setting = fc.record({
   mustBeNamed: fc.constantFrom(false, false, true),
   sessionBudget: fc.constantFrom(null, null, null, 1, 1, 2),
   firstCheckFails: fc.constantFrom(false, false, false, true),
+  correctionWaits: fc.constantFrom(false, false, false, true),
 }) as fc.Arbitrary<Setting & Beginning>;
