@@ -4,10 +4,10 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type AnyCommand, createBatch } from "../../src/store/batch.ts";
 import { createRowCache } from "../../src/store/row-cache.ts";
-import { createLoad } from "../../src/store/sqlite/load.ts";
-import { createNames } from "../../src/store/sqlite/names.ts";
+import { createLoad } from "../../src/store/sql/load.ts";
+import { createNames } from "../../src/store/sql/names.ts";
+import { createPositions } from "../../src/store/sql/positions.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
-import { createPositions } from "../../src/store/sqlite/positions.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import {
   createCaller,

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { prepareWrites } from "../../src/store/sqlite/prepared-write.ts";
+import { prepareWrites } from "../../src/store/sql/prepared-write.ts";
 
 const things = sqliteTable("things", { position: integer("position").primaryKey(), name: text("name") });
 

@@ -7,8 +7,8 @@ import { POSTING_KINDS } from "../../src/core/postings.ts";
 import { MODES } from "../../src/core/roles.ts";
 import { ENDED_DELIVERY_STATUSES } from "../../src/core/webhook.ts";
 import { KNOWN, PHASES } from "../../src/core/x402/purchase.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE, trace } from "../../src/store/sql/tables/ledger.ts";
 import { openLedger } from "../../src/store/sqlite/open.ts";
-import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE, trace } from "../../src/store/sqlite/tables/ledger.ts";
 
 /** A trigger is text, and repeats lists that the code has. They are compared here, in a ledger that has every migration. */
 

@@ -29,8 +29,16 @@ const REFUSED: readonly (readonly [path: string, line: string, problem: string])
     "services may not import what is outside src",
   ],
   ["src/store/store.ts", 'import { b } from "./sqlite/b.ts";', "seam may not import sqlite"],
-  ["src/services/a.ts", 'import { Database } from "bun:sqlite";', "only sqlite may import bun:sqlite"],
-  ["src/jobs/a.ts", 'import { b } from "drizzle-orm/sqlite-core";', "only sqlite may import drizzle-orm"],
+  [
+    "src/services/a.ts",
+    'import { Database } from "bun:sqlite";',
+    "only sql and sqlite may import bun:sqlite",
+  ],
+  [
+    "src/jobs/a.ts",
+    'import { b } from "drizzle-orm/sqlite-core";',
+    "only sql and sqlite and postgres may import drizzle-orm",
+  ],
   ["src/cli/a.ts", 'import { b } from "@x402/core/client";', "only platform may import @x402/core"],
   ["src/core/a.ts", 'import { b } from "jose";', "core is pure"],
   ["src/core/a.ts", 'import { readFileSync } from "node:fs";', "core is pure"],

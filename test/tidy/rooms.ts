@@ -6,7 +6,10 @@ import type { SourceFile } from "./source-files.ts";
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   seam: ["core"],
-  sqlite: ["core", "seam", "migrations"],
+  // The tables and every statement, for both engines.
+  sql: ["core", "seam"],
+  sqlite: ["core", "seam", "sql", "migrations"],
+  postgres: ["core", "seam", "sql", "migrations"],
   platform: ["core"],
   // A verb answers with a resource, and every room that shows answers reads them; the ledger keeps domain types alone.
   resources: ["core"],
@@ -40,8 +43,8 @@ const PACKAGES_OF_CORE = [
 ];
 /** Packages that only these rooms may use. Every other package is open to every room but core. */
 const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
-  "bun:sqlite": ["sqlite"],
-  "drizzle-orm": ["sqlite"],
+  "bun:sqlite": ["sql", "sqlite"],
+  "drizzle-orm": ["sql", "sqlite", "postgres"],
   "@sigstore/bundle": ["platform"],
   "@sigstore/protobuf-specs": ["platform"],
   "@sigstore/verify": ["platform"],
@@ -72,7 +75,8 @@ export function roomProblems(file: SourceFile): string[] {
 /** `src/http/routes/x.ts` is in http; the store is two rooms; null for a path that is in none. */
 function roomOf(path: string): string | null {
   if (path.startsWith("migrations/")) return "migrations";
-  if (path.startsWith("src/store/sqlite/")) return "sqlite";
+  const engine = /^src\/store\/(sql|sqlite|postgres)\//.exec(path)?.[1];
+  if (engine !== undefined) return engine;
   if (/^src\/store\/[^/]+$/.test(path)) return "seam";
   const name = /^src\/([a-z]+)(\/|\.ts$)/.exec(path)?.[1];
   return name !== undefined && (name in ROOMS || COMPOSITION_ROOT.includes(name)) ? name : null;

@@ -1,8 +1,8 @@
 import { type Database, SQLiteError } from "bun:sqlite";
 import { type AnyCommand, type BatchTime, createBatch } from "../batch.ts";
 import type { RowCache } from "../row-cache.ts";
-import type { Apply } from "./apply.ts";
-import type { Load } from "./load.ts";
+import type { Apply } from "../sql/apply.ts";
+import type { Load } from "../sql/load.ts";
 
 /** How many commands share one transaction and its fsync. */
 const BATCH_MAX = 256;

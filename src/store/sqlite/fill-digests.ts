@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { DIGEST, digestedColumns, digestOfStored } from "./row-digest.ts";
+import { DIGEST, digestedColumns, digestOfStored } from "../sql/row-digest.ts";
 
 /** The tables whose rows have digests. */
 export const digestedTables = (raw: Database): readonly string[] =>

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { ENDED_DELIVERY_STATUSES } from "../../core/webhook.ts";
+import { literals } from "../sql/columns.ts";
 import type { Retention } from "../store.ts";
-import { literals } from "./columns.ts";
 
 /** Deletes a limited number of old rows that nothing refers to any more. Called in a transaction. */
 export type Forget = (retention: Retention, rowsMax: number) => number;

@@ -6,10 +6,8 @@ import { keepVersion, newerLedger, OLDEST_WRITER } from "./ledger-version.ts";
 import { type MigrationWatch, migrate, migrations } from "./migrate.ts";
 import { makeFolder } from "./new-file.ts";
 
-export type Tables = BunSQLiteDatabase;
-
 /** A connection: drizzle's view of it, and bun's own for pragmas and transactions. */
-export type Connection = { readonly tables: Tables; readonly raw: Database };
+export type Connection = { readonly tables: BunSQLiteDatabase; readonly raw: Database };
 
 /** How long opening waits for another process that brings the tables up to date. */
 const OPENING_TIMEOUT_MS = 5_000;

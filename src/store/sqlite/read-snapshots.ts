@@ -1,7 +1,7 @@
 import type { Reader } from "../reader.ts";
+import { createSqlReader } from "../sql/readers/reader.ts";
+import type { SqlReader } from "../sql/readers/sql-reader.ts";
 import type { Connection } from "./open.ts";
-import { createSqliteReader } from "./readers/reader.ts";
-import type { SqliteReader } from "./readers/sqlite-reader.ts";
 
 /**
  * How many connections reads may use. One is enough for the newest snapshot; each older snapshot that is
@@ -42,7 +42,7 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   function open(): ReadConnection {
     const connection = connect();
     opened += 1;
-    return { ...connection, readerOf: createReaders(createSqliteReader(connection)) };
+    return { ...connection, readerOf: createReaders(createSqlReader(connection)) };
   }
 
   function begin(): Snapshot | null {
@@ -127,7 +127,7 @@ type Noun = { readonly snapshot: { readonly users: number } };
  * ended. The methods are made here once, and the readers inherit them, since every turn of the event loop
  * begins a new snapshot.
  */
-function createReaders(reader: SqliteReader): (snapshot: Noun["snapshot"]) => Reader {
+function createReaders(reader: SqlReader): (snapshot: Noun["snapshot"]) => Reader {
   const nouns = Object.entries(reader as unknown as Readonly<Record<string, Reads>>).map(([noun, reads]) => {
     const methods = Object.entries(reads).map(([name, read]) => [
       name,

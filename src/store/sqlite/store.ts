@@ -2,23 +2,23 @@ import type { Database } from "bun:sqlite";
 import { FREE_BYTES_MIN_OF_CAPSULES, FREE_BYTES_MIN_OF_SANDBOX } from "../../core/operation.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
+import { createApply } from "../sql/apply.ts";
+import { createLoad } from "../sql/load.ts";
+import { createLogWriter, type LogWriter } from "../sql/log.ts";
+import { createNames } from "../sql/names.ts";
+import { createPositions } from "../sql/positions.ts";
 import type { Store } from "../store.ts";
-import { createApply } from "./apply.ts";
 import { auditQuickly } from "./audit-threads.ts";
-import { createCommitQueue } from "./commit.ts";
+import { type CommitQueue, createCommitQueue } from "./commit.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type NewerLedger, newerLedger } from "./ledger-version.ts";
-import { createLoad } from "./load.ts";
-import { createLogWriter } from "./log.ts";
 import type { MigrationWatch } from "./migrate.ts";
-import { createNames } from "./names.ts";
+import { newestIdTime } from "./newest-id.ts";
 import { connect, openLedger } from "./open.ts";
-import { createPositions } from "./positions.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
-import { newestIdTime } from "./readers/newest-id.ts";
 import { createWatchers } from "./watchers.ts";
 
 export type SqliteStoreOptions = {
@@ -123,7 +123,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditQuickly(dataFolder, { onProgress });
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
-    ...createLogWriter(writer, commits),
+    ...writesLog(createLogWriter(writer), commits),
     probe: () => commits.run(() => probe(writer.raw)),
     ...spaceWith(freeBytes),
     finishWalCheckpoint() {
@@ -136,6 +136,17 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       snapshots.close();
       writer.raw.close();
     },
+  };
+}
+
+function writesLog(
+  log: LogWriter,
+  { runBeside }: CommitQueue,
+): Pick<Store, "extendLog" | "keepCheckpoint" | "keepStatement"> {
+  return {
+    extendLog: (entriesMax) => runBeside(() => log.extend(entriesMax)),
+    keepCheckpoint: (checkpoint) => runBeside(() => log.keepCheckpoint(checkpoint)),
+    keepStatement: (statement) => runBeside(() => log.keepStatement(statement)),
   };
 }
 

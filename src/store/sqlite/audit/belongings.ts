@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { CAUSE_OF, type Legs, type PaidBy, POSTING_KINDS } from "../../../core/postings.ts";
-import { literals } from "../columns.ts";
-import { checks, escalations } from "../tables/ledger.ts";
-import type { StoredStep } from "../trace-rows.ts";
-import type { StoredWarrant } from "../warrant-rows.ts";
+import { literals } from "../../sql/columns.ts";
+import { checks, escalations } from "../../sql/tables/ledger.ts";
+import type { StoredStep } from "../../sql/trace-rows.ts";
+import type { StoredWarrant } from "../../sql/warrant-rows.ts";
 import { type AuditedRow, grouped, rowsOf } from "./rows.ts";
 import { inSlice, type Slice } from "./slices.ts";
 

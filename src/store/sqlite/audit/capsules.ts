@@ -5,9 +5,9 @@ import { type CapsuleFacts, capsuleBytes, capsuleHashOf } from "../../../core/ca
 import { EVIDENCE_BYTES_MAX } from "../../../core/clauses/limits.ts";
 import { thumbprintOf } from "../../../core/source-key.ts";
 import { isoTime } from "../../../core/time.ts";
-import { storedBody } from "../readers/capsules.ts";
-import { capsules } from "../tables/capsules.ts";
-import { checks } from "../tables/ledger.ts";
+import { storedBody } from "../../sql/readers/capsules.ts";
+import { capsules } from "../../sql/tables/capsules.ts";
+import { checks } from "../../sql/tables/ledger.ts";
 import { expectSame, guarded, inSnapshot, readRow, rowsOf } from "./rows.ts";
 import { BY_POSITION, BY_ROW, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { DIGEST, digestedColumns, digestOfStored } from "../row-digest.ts";
+import { DIGEST, digestedColumns, digestOfStored } from "../../sql/row-digest.ts";
 import { inSnapshot } from "./rows.ts";
 import { BY_ROW, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 

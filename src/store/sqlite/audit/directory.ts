@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
 import { WARRANT_ENCODINGS } from "../../../core/warrant.ts";
-import { policies, schemas } from "../tables/directory.ts";
+import { policies, schemas } from "../../sql/tables/directory.ts";
 import { expectSame, guarded, rowsOf } from "./rows.ts";
 import { BY_POSITION, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 

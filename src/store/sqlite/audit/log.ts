@@ -3,7 +3,7 @@ import { formatCheckpoint } from "../../../core/checkpoint.ts";
 import { logNameOf } from "../../../core/log.ts";
 import { HASH_BYTES, leafHash } from "../../../core/merkle.ts";
 import { growingTree, type Tile, widthOf } from "../../../core/tiles.ts";
-import { ENTRIES, sizeOfLog, tilesOf } from "../log.ts";
+import { ENTRIES, sizeOfLog, tilesOf } from "../../sql/log.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import type { Did } from "./slices.ts";
 

@@ -8,7 +8,7 @@ import {
   type PostingKind,
   submitPayout,
 } from "../../../core/postings.ts";
-import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../tables/ledger.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../../sql/tables/ledger.ts";
 import type { StoredPosting } from "./belongings.ts";
 import { LEGS } from "./postings.ts";
 import { expectSame, grouped, inSnapshot } from "./rows.ts";

@@ -7,8 +7,8 @@ import {
   payeeLegsOf,
 } from "../../../core/postings.ts";
 import { totalAfter } from "../../../core/session-limits.ts";
-import { createNames, type Names } from "../names.ts";
-import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../tables/ledger.ts";
+import { createNames, type Names } from "../../sql/names.ts";
+import { CHAIN_RAIL_OF_MODE, RAIL_OF_MODE } from "../../sql/tables/ledger.ts";
 import { OTHER_CAUSES } from "./belongings.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import { BY_POSITION, type Did } from "./slices.ts";

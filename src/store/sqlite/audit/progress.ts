@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { sizeOfLog } from "../log.ts";
+import { sizeOfLog } from "../../sql/log.ts";
 import { DIGESTED } from "./digests.ts";
 import { referencesOf } from "./references.ts";
 

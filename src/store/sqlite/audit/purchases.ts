@@ -13,10 +13,10 @@ import {
   type Purchase,
 } from "../../../core/x402/purchase.ts";
 import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
-import { createNames, type Names } from "../names.ts";
-import { purchaseOf } from "../rows.ts";
-import { escalations } from "../tables/ledger.ts";
-import { contents, purchases } from "../tables/purchases.ts";
+import { createNames, type Names } from "../../sql/names.ts";
+import { purchaseOf } from "../../sql/rows.ts";
+import { escalations } from "../../sql/tables/ledger.ts";
+import { contents, purchases } from "../../sql/tables/purchases.ts";
 import { expectSame, guarded, inSnapshot, readRows, readWarrant, rowsOf } from "./rows.ts";
 import { BY_HASH, BY_ID, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 

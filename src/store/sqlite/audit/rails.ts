@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { payeeAddress, transferData } from "../../../core/evm-address.ts";
 import { isTestNetwork } from "../../../core/x402/chains.ts";
-import { chainTransactions } from "../tables/chain.ts";
-import { CHAIN_RAIL_OF_MODE } from "../tables/ledger.ts";
-import { payoutTransactions } from "../tables/payouts.ts";
+import { chainTransactions } from "../../sql/tables/chain.ts";
+import { CHAIN_RAIL_OF_MODE } from "../../sql/tables/ledger.ts";
+import { payoutTransactions } from "../../sql/tables/payouts.ts";
 import { OF_KEY } from "./anchors.ts";
 import { nameOf } from "./digests.ts";
 import { expectSame, guarded, inSnapshot, readRows, rowsOf } from "./rows.ts";

@@ -2,8 +2,8 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { getTableColumns, getTableName, type InferSelectModel } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Warrant } from "../../../core/warrant.ts";
-import type { Names } from "../names.ts";
-import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
+import type { Names } from "../../sql/names.ts";
+import { type StoredWarrant, warrantOf } from "../../sql/warrant-rows.ts";
 
 type Raw = Readonly<Record<string, unknown>>;
 

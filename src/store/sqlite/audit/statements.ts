@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { sha256 } from "../../../core/canonical.ts";
-import { hexOf } from "../columns.ts";
+import { hexOf } from "../../sql/columns.ts";
 import { expectSame } from "./rows.ts";
 import { BY_ROW, type Did, inSlice, slicesOf } from "./slices.ts";
 

@@ -11,8 +11,8 @@ import {
   type State,
   type Warrant,
 } from "../../../core/warrant.ts";
-import { checkOf } from "../rows.ts";
-import { storedStepOf } from "../trace-rows.ts";
+import { checkOf } from "../../sql/rows.ts";
+import { storedStepOf } from "../../sql/trace-rows.ts";
 import type { Belongings } from "./belongings.ts";
 import { compare, type Say } from "./rows.ts";
 

@@ -1,0 +1,14 @@
+import type { Database } from "bun:sqlite";
+import { timeOfId } from "../../core/ids.ts";
+
+/** The tables whose rows are ordered by their ids. */
+const ORDERED = ["audit_entries", "escalations", "warrants", "webhook_deliveries"] as const;
+
+export function newestIdTime(raw: Database): number {
+  const newest = raw
+    .query<{ id: string | null }, []>(
+      ORDERED.map((table) => `SELECT max(id) AS id FROM ${table}`).join(" UNION ALL "),
+    )
+    .all();
+  return Math.max(-1, ...newest.map(({ id }) => (id === null ? -1 : timeOfId(id))));
+}
