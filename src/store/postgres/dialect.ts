@@ -1,0 +1,177 @@
+import type { SqlValue } from "../sql/database.ts";
+
+/**
+ * Statements in SQLite's dialect as PostgreSQL's. The texts of `store/sql` are written so that little has to be changed: parameters get numbers
+ * and types, hints of plans go, and the two functions of JSON have other names.
+ */
+
+/** The types of columns. A null has none: it is written into the text. */
+type ColumnType = "int8" | "text" | "bytea";
+type ValueType = ColumnType | "null";
+
+/** A statement with its values, for `unsafe`. The values of one text have the same types in every call. */
+export type Bound = { readonly text: string; readonly params: readonly (bigint | string | Uint8Array)[] };
+
+/** A statement that answers many questions at once: its one parameter after the other is the list of values of a column. */
+export type Grouped = {
+  readonly text: string;
+  readonly columns: readonly { readonly type: ColumnType; readonly values: Bound["params"] }[];
+};
+
+export type Translated = {
+  bind(values: readonly SqlValue[]): Bound;
+  /**
+   * Which questions may be grouped: those with the same signature. Null where they cannot be, since they ask nothing or are no
+   * SELECT.
+   */
+  signatureOf(values: readonly SqlValue[]): string | null;
+  /**
+   * The first rows that answer questions of one signature. In each row the number of its question, from 1, is the column before
+   * those of the statement; a question without an answer has no row.
+   */
+  group(questions: readonly (readonly SqlValue[])[]): Grouped;
+};
+
+/** Text, or the index of a value that stands there; `same` where it is compared so that a null equals a null. */
+type Part = string | { readonly index: number; readonly comparison: "same" | "other" | null };
+
+/** What a statement is divided at. Literals, quoted names and comments come first, since nothing in them is replaced. */
+const TOKENS = new RegExp(
+  [
+    /(?<literal>'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\/)/,
+    /(?<gone>\sINDEXED BY \w+|\bCROSS (?=JOIN \w+(?: (?:AS )?\w+)? ON\b)|\bor rollback (?=into\b))/,
+    /\bjson_array_length\((?<counted>[\w.]+)\)/,
+    /\bjson_each\(\?(?<list>\d*)\)/,
+    /\bIS (?<not>NOT )?DISTINCT FROM \?(?<compared>\d*)/,
+    /\?(?<number>\d*)/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "gi",
+);
+
+/** The variants of a text by the types of its values are kept, so each is made once. */
+export function toPostgres(statement: string): Translated {
+  const parts = partsOf(statement);
+  const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
+  const bound = kept((types) => boundText(parts, types));
+  const grouped = kept((types) => groupedText(parts, types));
+  return {
+    bind(values) {
+      const types = values.map(typeOf);
+      return {
+        text: bound(types),
+        params: values.filter((value) => value !== null).map(encoded),
+      };
+    },
+    signatureOf(values) {
+      const types = values.map(typeOf);
+      return asksRows && types.some((type) => type !== "null") ? types.join() : null;
+    },
+    group(questions) {
+      const types = (questions[0] ?? []).map(typeOf);
+      return {
+        text: grouped(types),
+        columns: types.flatMap((type, index) =>
+          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
+        ),
+      };
+    },
+  };
+}
+
+function partsOf(statement: string): readonly Part[] {
+  const parts: Part[] = [];
+  let at = 0;
+  // As in SQLite, a parameter without a number has the one after the largest before it.
+  let last = 0;
+  const indexOf = (number: string) => {
+    const chosen = number === "" ? last + 1 : Number(number);
+    last = Math.max(last, chosen);
+    return chosen - 1;
+  };
+  for (const match of statement.matchAll(TOKENS)) {
+    const { literal, gone, counted, list, not, compared, number } = match.groups ?? {};
+    if (literal !== undefined) continue;
+    parts.push(statement.slice(at, match.index));
+    at = match.index + match[0].length;
+    if (gone !== undefined) continue;
+    if (counted !== undefined) parts.push(`CAST(json_array_length(CAST(${counted} AS json)) AS int8)`);
+    else if (list !== undefined)
+      parts.push(
+        "json_array_elements_text(CAST(",
+        { index: indexOf(list), comparison: null },
+        " AS json)) AS value",
+      );
+    else if (compared !== undefined)
+      parts.push({ index: indexOf(compared), comparison: not === undefined ? "other" : "same" });
+    else parts.push({ index: indexOf(number ?? ""), comparison: null });
+  }
+  return [...parts, statement.slice(at)];
+}
+
+/** PostgreSQL uses no index for IS NOT DISTINCT FROM. Whether a value is null is known here. */
+function rendered(parts: readonly Part[], valueAt: (index: number) => string | null): string {
+  const written = parts.map((part) => {
+    if (typeof part === "string") return part;
+    const value = valueAt(part.index);
+    if (part.comparison === null) return value ?? "NULL";
+    if (part.comparison === "same") return value === null ? "IS NULL" : `= ${value}`;
+    return value === null ? "IS NOT NULL" : `IS DISTINCT FROM ${value}`;
+  });
+  return written.join("");
+}
+
+/** The numbers of the parameters that stand for values: nulls have none. */
+const numbersOf = (types: readonly ValueType[]): readonly (number | null)[] => {
+  let last = 0;
+  return types.map((type) => (type === "null" ? null : ++last));
+};
+
+function boundText(parts: readonly Part[], types: readonly ValueType[]): string {
+  const numbers = numbersOf(types);
+  return rendered(parts, (index) => {
+    const number = numbers[index];
+    return number == null ? null : `$${number}::${types[index]}`;
+  });
+}
+
+function groupedText(parts: readonly Part[], types: readonly ValueType[]): string {
+  const numbers = numbersOf(types);
+  const given = types.filter((type) => type !== "null");
+  const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
+  const names = given.map((_, at) => `p${at + 1}`).join(", ");
+  const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
+  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s LIMIT 1) AS r`;
+}
+
+/** Makes each text once. */
+function kept(make: (types: readonly ValueType[]) => string): (types: readonly ValueType[]) => string {
+  const texts = new Map<string, string>();
+  return (types) => {
+    const signature = types.join();
+    const text = texts.get(signature) ?? make(types);
+    texts.set(signature, text);
+    return text;
+  };
+}
+
+function typeOf(value: unknown): ValueType {
+  switch (typeof value) {
+    case "bigint":
+    case "boolean":
+    case "number":
+      return "int8";
+    case "string":
+      return "text";
+  }
+  if (value === null) return "null";
+  if (value instanceof Uint8Array) return "bytea";
+  throw new Error(`a statement was given ${typeof value}, which is no value of a column`);
+}
+
+/** @throws where a number is not whole: the tables have whole numbers alone */
+function encoded(value: unknown): bigint | string | Uint8Array {
+  if (typeof value === "number" || typeof value === "boolean") return BigInt(value);
+  return value as bigint | string | Uint8Array;
+}
