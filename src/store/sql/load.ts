@@ -220,10 +220,10 @@ function indexesOf(raw: SqlDatabase): Indexes {
       "SELECT id AS key FROM webhooks WHERE organisation_id = ? AND mode = ? AND disabled = 0 ORDER BY id",
     ),
     newestPolicy: first(
-      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? ORDER BY position DESC LIMIT 1",
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS NOT DISTINCT FROM ? ORDER BY position DESC LIMIT 1",
     ),
     newestPolicyNamed: first(
-      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? AND name = ? ORDER BY version DESC LIMIT 1",
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS NOT DISTINCT FROM ? AND name = ? ORDER BY version DESC LIMIT 1",
     ),
     schemaNamed: first("SELECT id AS key FROM schemas WHERE organisation_id = ? AND name = ?"),
     keyHeldBy: lazily(() => {
