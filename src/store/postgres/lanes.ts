@@ -6,7 +6,7 @@ import { BEGIN, ConnectionLost, ROLLBACK, reserveSession, type Session, sqlState
 import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
-const LANES = 4;
+export const LANES = 4;
 /** How many commands share one transaction. */
 const BATCH_MAX = 256;
 /** How long a command waits at most for others to join its transaction. */
