@@ -89,12 +89,13 @@ export async function reserveSession(pool: SQL): Promise<Session> {
       const timer = setTimeout(end, EXCHANGE_MS_MAX);
       const answers = await Promise.allSettled(sent);
       clearTimeout(timer);
-      const failed = answers.find((answer) => answer.status === "rejected");
-      if (failed === undefined)
-        return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
-      if (!ended && !isLost(failed.reason)) throw failed.reason;
+      const at = answers.findIndex(({ status }) => status === "rejected");
+      if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
+      const { reason } = answers[at] as PromiseRejectedResult;
+      // The text is the code's own: values are parameters.
+      if (!ended && !isLost(reason)) throw Object.assign(reason, { statement: statements[at]?.text });
       end();
-      throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: failed.reason });
+      throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
     },
     release() {
       if (ended) return;

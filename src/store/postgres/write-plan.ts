@@ -61,14 +61,16 @@ function insertPlan(
     if (values[at] === "?") given.set(name, asked++);
     else if (name !== place) throw new Error(`${name} of ${table} gets ${values[at]}, which is no parameter`);
   }
+  // PostgreSQL wants the columns of a conflict by their names alone.
+  const handled = conflict.replace(CONFLICT, (part) => part.replaceAll(`"${table}".`, ""));
   if (conflict.includes("?")) throw new Error(`what ${table} gets in a conflict is a parameter`);
   given.set(place, "place");
   const lists = [...given].map(([name, source]) => ({ type: typeOf(table, name), source }));
   const columns = [...given.keys()].map((name) => `"${name}"`).join(", ");
-  const key = CONFLICT.exec(conflict)?.[1];
+  const key = CONFLICT.exec(handled)?.[1];
   return {
     ...{ kind: "insert", table, lists, given },
-    text: `INSERT INTO "${table}" (${columns}) SELECT * FROM ${unnest(lists)} ${conflict}`,
+    text: `INSERT INTO "${table}" (${columns}) SELECT * FROM ${unnest(lists)} ${handled}`,
     key: key === undefined ? null : namesIn(key),
     keeps: conflict.endsWith("do nothing"),
   };
