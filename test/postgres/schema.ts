@@ -122,7 +122,11 @@ describe("bringing the tables up to date", () => {
     "a later change is made, with its steps, and only once",
     async () => {
       const { sql } = await newLedger();
-      const next = { name: "9999_next", sql: "CREATE TABLE next (n int8); CREATE TABLE after (n int8)", hash: "ff" };
+      const next = {
+        name: "9999_next",
+        sql: "CREATE TABLE next (n int8); CREATE TABLE after (n int8)",
+        hash: "ff",
+      };
       const known = [...postgresMigrations(), next];
       const steps: (number | MigrationStep)[] = [];
       const report = (step: number | MigrationStep) => void steps.push(step);
@@ -174,7 +178,10 @@ describe("bringing the tables up to date", () => {
       ]);
       await sql`UPDATE instances SET version = '2.1.0', oldest_writer = '2.0.0'`;
       const before = await schemaOf(sql);
-      const pending = [...postgresMigrations(), { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" }];
+      const pending = [
+        ...postgresMigrations(),
+        { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" },
+      ];
       for (const version of ["0.10.0", "2.0.0-rc.1"]) {
         const refused = migratePostgres(sql, options(version), pending);
         await expect(refused).rejects.toThrow(NewerLedger);

@@ -139,8 +139,12 @@ test(
         break;
       }
     }
-    console.log(empty, asked.size, asked.values().reduce((n, o) => n + o.size, 0));
-  expect(differing).toEqual([]);
+    console.log(
+      empty,
+      asked.size,
+      asked.values().reduce((n, o) => n + o.size, 0),
+    );
+    expect(differing).toEqual([]);
   },
   TEST_MS,
 );
