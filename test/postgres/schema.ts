@@ -1,10 +1,8 @@
 /** The tables on PostgreSQL: how they are made and changed, and that they are SQLite's. */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
-import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { createConnections } from "./connections.ts";
 import { type Postgres, startPostgres } from "./server.ts";
 
@@ -122,7 +120,11 @@ describe("bringing the tables up to date", () => {
     "a later change is made, with its steps, and only once",
     async () => {
       const { sql } = await newLedger();
-      const next = { name: "9999_next", sql: "CREATE TABLE next (n int8); CREATE TABLE after (n int8)", hash: "ff" };
+      const next = {
+        name: "9999_next",
+        sql: "CREATE TABLE next (n int8); CREATE TABLE after (n int8)",
+        hash: "ff",
+      };
       const known = [...postgresMigrations(), next];
       const steps: (number | MigrationStep)[] = [];
       const report = (step: number | MigrationStep) => void steps.push(step);
@@ -174,7 +176,10 @@ describe("bringing the tables up to date", () => {
       ]);
       await sql`UPDATE instances SET version = '2.1.0', oldest_writer = '2.0.0'`;
       const before = await schemaOf(sql);
-      const pending = [...postgresMigrations(), { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" }];
+      const pending = [
+        ...postgresMigrations(),
+        { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" },
+      ];
       for (const version of ["0.10.0", "2.0.0-rc.1"]) {
         const refused = migratePostgres(sql, options(version), pending);
         await expect(refused).rejects.toThrow(NewerLedger);
