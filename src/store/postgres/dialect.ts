@@ -12,24 +12,26 @@ type ValueType = ColumnType | "null";
 /** A statement with its values, for `unsafe`. The values of one text have the same types in every call. */
 export type Bound = { readonly text: string; readonly params: readonly (bigint | string | Uint8Array)[] };
 
-/** A statement that answers many questions at once: its one parameter after the other is the list of values of a column. */
+/**
+ * A statement that answers many questions at once. Its parameters are lists, each with the values that the questions have at one place.
+ * Its rows have two columns before those of the statement: `_question` and `_row`, the numbers of the question and of the row in the answer,
+ * from 1.
+ * They come in the order of these. A question without an answer has no row.
+ */
 export type Grouped = {
   readonly text: string;
-  readonly columns: readonly { readonly type: ColumnType; readonly values: Bound["params"] }[];
+  readonly lists: readonly { readonly type: ColumnType; readonly values: Bound["params"] }[];
 };
 
 export type Translated = {
   bind(values: readonly SqlValue[]): Bound;
-  /**
-   * Which questions may be grouped: those with the same signature. Null where they cannot be, since they ask nothing or are no
-   * SELECT.
-   */
+  /** Questions that have the same one may be grouped. Null where there is nothing to group by: no values, or no SELECT. */
   signatureOf(values: readonly SqlValue[]): string | null;
   /**
-   * The first rows that answer questions of one signature. In each row the number of its question, from 1, is the column before
-   * those of the statement; a question without an answer has no row.
+   * @param questions the values of each; all have one signature
+   * @param rowsMax null for all rows of each answer
    */
-  group(questions: readonly (readonly SqlValue[])[]): Grouped;
+  group(questions: readonly (readonly SqlValue[])[], rowsMax: 1 | null): Grouped;
 };
 
 /** Text, or the index of a value that stands there; `same` where it is compared so that a null equals a null. */
@@ -55,25 +57,23 @@ export function toPostgres(statement: string): Translated {
   const parts = partsOf(statement);
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
-  const grouped = kept((types) => groupedText(parts, types));
+  const firstRows = kept((types) => groupedText(parts, types, " LIMIT 1"));
+  const allRows = kept((types) => groupedText(parts, types, ""));
   return {
-    bind(values) {
-      const types = values.map(typeOf);
-      return {
-        text: bound(types),
-        params: values.filter((value) => value !== null).map(encoded),
-      };
-    },
+    bind: (values) => ({
+      text: bound(values.map(typeOf)),
+      params: values.filter((value) => value !== null).map(encoded),
+    }),
     signatureOf(values) {
       const types = values.map(typeOf);
       return asksRows && types.some((type) => type !== "null") ? types.join() : null;
     },
-    group(questions) {
+    group(questions, rowsMax) {
       const types = (questions[0] ?? []).map(typeOf);
       return {
-        text: grouped(types),
-        columns: types.flatMap((type, index) =>
-          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
+        text: (rowsMax === null ? allRows : firstRows)(types),
+        lists: types.flatMap((type, at) =>
+          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[at])) }],
         ),
       };
     },
@@ -136,13 +136,15 @@ function boundText(parts: readonly Part[], types: readonly ValueType[]): string 
   });
 }
 
-function groupedText(parts: readonly Part[], types: readonly ValueType[]): string {
+/** The rows of an answer are numbered, since PostgreSQL keeps no order across a join. */
+function groupedText(parts: readonly Part[], types: readonly ValueType[], limit: string): string {
   const numbers = numbersOf(types);
   const given = types.filter((type) => type !== "null");
   const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
   const names = given.map((_, at) => `p${at + 1}`).join(", ");
   const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
-  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s LIMIT 1) AS r`;
+  const answer = `SELECT row_number() OVER () AS _row, s.* FROM (${statement}) AS s${limit}`;
+  return `SELECT q._question, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, _question) CROSS JOIN LATERAL (${answer}) AS r ORDER BY q._question, r._row`;
 }
 
 /** Makes each text once. */
