@@ -5,6 +5,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { SQL } from "bun";
 import { type Translated, toPostgres } from "../../src/store/postgres/dialect.ts";
+import { arrayOf } from "../../src/store/postgres/values.ts";
 import type { SqlValue } from "../../src/store/sql/database.ts";
 import { createSqlReader } from "../../src/store/sql/readers/reader.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
@@ -131,30 +132,25 @@ async function onPostgres(statement: Translated, { way, values }: Ran): Promise<
   return answered(way, [...(way === "values" ? await query.values() : await query)]);
 }
 
-const ARRAYS = { int8: "BIGINT", text: "TEXT", bytea: "BYTEA" } as const;
-
 /** The answers to questions of one signature, in one statement. */
 async function together(statement: Translated, questions: readonly Ran[]): Promise<readonly unknown[]> {
   const way = questions[0]?.way ?? "all";
-  const { text, lists } = statement.group(
+  const { text, columns } = statement.group(
     questions.map(({ values }) => values),
-    way === "get" ? 1 : null,
+    way === "get" ? "first" : "all",
   );
   const query = sql.unsafe(
     text,
-    lists.map(({ type, values }) => sql.array([...values], ARRAYS[type])),
+    columns.map(({ type, values }) => arrayOf(type, values)),
   );
-  if (way === "values") {
-    const rows: unknown[][] = [...(await query.values())];
-    return questions.map((_, at) =>
-      rows.filter(([question]) => question === BigInt(at + 1)).map((row) => row.slice(2)),
-    );
-  }
-  const rows: { readonly _question: bigint; readonly _row: bigint }[] = [...(await query)];
-  return questions.map((_, place) =>
+  const rows: readonly (readonly [bigint, unknown])[] =
+    way === "values"
+      ? (await query.values()).map(([ord, ...row]: [bigint, ...unknown[]]) => [ord, row])
+      : (await query).map(({ ord, ...row }: { readonly ord: bigint }) => [ord, row]);
+  return questions.map((_, at) =>
     answered(
       way,
-      rows.filter((row) => row._question === BigInt(place + 1)).map(({ _question, _row, ...row }) => row),
+      rows.filter(([ord]) => ord === BigInt(at + 1)).map(([, row]) => row),
     ),
   );
 }

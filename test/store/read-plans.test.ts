@@ -279,10 +279,7 @@ test("what the console draws is read on from a position, and neither postings no
   const plans = ran.map((sql) => [sql, planOf(sql)] as const);
   expect(plans.length).toBeGreaterThan(4);
   for (const [sql, plan] of plans)
-    expect([sql, plan.filter((detail) => /^SCAN (?!CONSTANT ROW|step$|c$)/.test(detail))]).toEqual([
-      sql,
-      [],
-    ]);
+    expect([sql, plan.filter((detail) => /^SCAN (?!CONSTANT ROW|step$|c$)/.test(detail))]).toEqual([sql, []]);
 });
 
 test("a page of payees, payouts and corrections is read in its index's order, and nothing is sorted", () => {

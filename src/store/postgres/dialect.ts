@@ -1,37 +1,34 @@
 import type { SqlValue } from "../sql/database.ts";
+import type { ColumnType } from "./values.ts";
 
 /**
  * Statements in SQLite's dialect as PostgreSQL's. The texts of `store/sql` are written so that little has to be changed: parameters get numbers
  * and types, hints of plans go, and the two functions of JSON have other names.
  */
 
-/** The types of columns. A null has none: it is written into the text. */
-type ColumnType = "int8" | "text" | "bytea";
+/** A null has no type: it is written into the text. */
 type ValueType = ColumnType | "null";
 
 /** A statement with its values, for `unsafe`. The values of one text have the same types in every call. */
 export type Bound = { readonly text: string; readonly params: readonly (bigint | string | Uint8Array)[] };
 
-/**
- * A statement that answers many questions at once. Its parameters are lists, each with the values that the questions have at one place.
- * Its rows have two columns before those of the statement: `_question` and `_row`, the numbers of the question and of the row in the answer,
- * from 1.
- * They come in the order of these. A question without an answer has no row.
- */
+/** A statement that answers many questions at once: its one parameter after the other is the list of values of a column. */
 export type Grouped = {
   readonly text: string;
-  readonly lists: readonly { readonly type: ColumnType; readonly values: Bound["params"] }[];
+  readonly columns: readonly { readonly type: ColumnType; readonly values: Bound["params"] }[];
 };
 
 export type Translated = {
+  /** In SQLite's dialect. */
+  readonly text: string;
   bind(values: readonly SqlValue[]): Bound;
   /** Questions that have the same one may be grouped. Null where there is nothing to group by: no values, or no SELECT. */
   signatureOf(values: readonly SqlValue[]): string | null;
   /**
-   * @param questions the values of each; all have one signature
-   * @param rowsMax null for all rows of each answer
+   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is
+   * the column before those of the statement (`ord`). The rows of a question are in their order; one without an answer has none.
    */
-  group(questions: readonly (readonly SqlValue[])[], rowsMax: 1 | null): Grouped;
+  group(questions: readonly (readonly SqlValue[])[], rows: "all" | "first"): Grouped;
 };
 
 /** Text, or the index of a value that stands there; `same` where it is compared so that a null equals a null. */
@@ -57,23 +54,30 @@ export function toPostgres(statement: string): Translated {
   const parts = partsOf(statement);
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
-  const firstRows = kept((types) => groupedText(parts, types, " LIMIT 1"));
-  const allRows = kept((types) => groupedText(parts, types, ""));
+  const isOrdered = /\border by\b/i.test(statement);
+  const grouped = {
+    all: kept((types) => groupedText(parts, types, isOrdered ? IN_ORDER : AS_THEY_COME)),
+    first: kept((types) => groupedText(parts, types, FIRST)),
+  };
   return {
-    bind: (values) => ({
-      text: bound(values.map(typeOf)),
-      params: values.filter((value) => value !== null).map(encoded),
-    }),
+    text: statement,
+    bind(values) {
+      const types = values.map(typeOf);
+      return {
+        text: bound(types),
+        params: values.filter((value) => value !== null).map(encoded),
+      };
+    },
     signatureOf(values) {
       const types = values.map(typeOf);
       return asksRows && types.some((type) => type !== "null") ? types.join() : null;
     },
-    group(questions, rowsMax) {
+    group(questions, rows) {
       const types = (questions[0] ?? []).map(typeOf);
       return {
-        text: (rowsMax === null ? allRows : firstRows)(types),
-        lists: types.flatMap((type, at) =>
-          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[at])) }],
+        text: grouped[rows](types),
+        columns: types.flatMap((type, index) =>
+          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
         ),
       };
     },
@@ -136,15 +140,35 @@ function boundText(parts: readonly Part[], types: readonly ValueType[]): string 
   });
 }
 
-/** The rows of an answer are numbered, since PostgreSQL keeps no order across a join. */
-function groupedText(parts: readonly Part[], types: readonly ValueType[], limit: string): string {
+/** How the rows of each question are taken from its answer `s`. Across a join PostgreSQL keeps no order that is not said at its end. */
+type Taking = {
+  readonly select: string;
+  readonly limit: string;
+  readonly columns: string;
+  readonly order: string;
+};
+const FIRST: Taking = { select: "*", limit: " LIMIT 1", columns: "r.*", order: "" };
+const AS_THEY_COME: Taking = { ...FIRST, limit: "" };
+const IN_ORDER: Taking = {
+  select: "s, row_number() OVER () AS number",
+  limit: "",
+  columns: "(r.s).*",
+  order: " ORDER BY q.ord, r.number",
+};
+
+function groupedText(
+  parts: readonly Part[],
+  types: readonly ValueType[],
+  { select, limit, columns, order }: Taking,
+): string {
   const numbers = numbersOf(types);
   const given = types.filter((type) => type !== "null");
   const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
   const names = given.map((_, at) => `p${at + 1}`).join(", ");
   const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
-  const answer = `SELECT row_number() OVER () AS _row, s.* FROM (${statement}) AS s${limit}`;
-  return `SELECT q._question, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, _question) CROSS JOIN LATERAL (${answer}) AS r ORDER BY q._question, r._row`;
+  const questions = `unnest(${lists}) WITH ORDINALITY AS q(${names}, ord)`;
+  const answer = `SELECT ${select} FROM (${statement}) AS s${limit}`;
+  return `SELECT q.ord, ${columns} FROM ${questions} CROSS JOIN LATERAL (${answer}) AS r${order}`;
 }
 
 /** Makes each text once. */
