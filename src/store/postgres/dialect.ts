@@ -1,12 +1,12 @@
 import type { SqlValue } from "../sql/database.ts";
+import type { ColumnType } from "./values.ts";
 
 /**
  * Statements in SQLite's dialect as PostgreSQL's. The texts of `store/sql` are written so that little has to be changed: parameters get numbers
  * and types, hints of plans go, and the two functions of JSON have other names.
  */
 
-/** The types of columns. A null has none: it is written into the text. */
-type ColumnType = "int8" | "text" | "bytea";
+/** A null has no type: it is written into the text. */
 type ValueType = ColumnType | "null";
 
 /** A statement with its values, for `unsafe`. The values of one text have the same types in every call. */
@@ -19,6 +19,8 @@ export type Grouped = {
 };
 
 export type Translated = {
+  /** In SQLite's dialect. */
+  readonly text: string;
   bind(values: readonly SqlValue[]): Bound;
   /**
    * Which questions may be grouped: those with the same signature. Null where they cannot be, since they ask nothing or are no
@@ -26,10 +28,10 @@ export type Translated = {
    */
   signatureOf(values: readonly SqlValue[]): string | null;
   /**
-   * The first rows that answer questions of one signature. In each row the number of its question, from 1, is the column before
+   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is the column before
    * those of the statement; a question without an answer has no row.
    */
-  group(questions: readonly (readonly SqlValue[])[]): Grouped;
+  group(questions: readonly (readonly SqlValue[])[], rows: "all" | "first"): Grouped;
 };
 
 /** Text, or the index of a value that stands there; `same` where it is compared so that a null equals a null. */
@@ -55,8 +57,12 @@ export function toPostgres(statement: string): Translated {
   const parts = partsOf(statement);
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
-  const grouped = kept((types) => groupedText(parts, types));
+  const grouped = {
+    all: kept((types) => groupedText(parts, types, "")),
+    first: kept((types) => groupedText(parts, types, " LIMIT 1")),
+  };
   return {
+    text: statement,
     bind(values) {
       const types = values.map(typeOf);
       return {
@@ -68,10 +74,10 @@ export function toPostgres(statement: string): Translated {
       const types = values.map(typeOf);
       return asksRows && types.some((type) => type !== "null") ? types.join() : null;
     },
-    group(questions) {
+    group(questions, rows) {
       const types = (questions[0] ?? []).map(typeOf);
       return {
-        text: grouped(types),
+        text: grouped[rows](types),
         columns: types.flatMap((type, index) =>
           type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
         ),
@@ -136,13 +142,13 @@ function boundText(parts: readonly Part[], types: readonly ValueType[]): string 
   });
 }
 
-function groupedText(parts: readonly Part[], types: readonly ValueType[]): string {
+function groupedText(parts: readonly Part[], types: readonly ValueType[], limit: string): string {
   const numbers = numbersOf(types);
   const given = types.filter((type) => type !== "null");
   const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
   const names = given.map((_, at) => `p${at + 1}`).join(", ");
   const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
-  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s LIMIT 1) AS r`;
+  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s${limit}) AS r`;
 }
 
 /** Makes each text once. */

@@ -104,8 +104,15 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       case "auditEntry":
         rows.auditEntry(auditEntryRowOf(put.row));
         break;
+      case "agent":
+        writeReferred("agent", put.before, put.row.id, rows.agent(put.row));
+        break;
+      case "policy":
+      case "verifier":
+        writeReferred(put.kind, null, put.row.id, rows[put.kind](put.row));
+        break;
       case "spendSession":
-        rows.spendSession(put.row);
+        writeReferred("session", put.before, put.row.id, rows.spendSession(put.row));
         figures.hold(put.before, put.row);
         break;
       case "purchase":
@@ -116,6 +123,16 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       default:
         rows[put.kind](put.row);
     }
+  }
+
+  /** Notes the position of a new row that later ones of the same batch may refer to. */
+  function writeReferred(
+    kind: "agent" | "policy" | "session" | "verifier",
+    before: unknown,
+    id: string,
+    position: number,
+  ): void {
+    if (before === null) positions.remember(kind, id, position);
   }
 
   function writeWarrant(before: Warrant | null, row: Warrant): void {
@@ -129,7 +146,9 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     const account = positions.account(scope, asset);
     if (account !== null) return account;
     const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n, posted: 0 };
-    return moves.insertAccount({ ...nothing, scope, asset });
+    const opened = moves.insertAccount({ ...nothing, scope, asset });
+    positions.rememberAccount(scope, asset, opened);
+    return opened;
   }
 
   function remove({ kind, row }: Deletion): void {

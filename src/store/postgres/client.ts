@@ -1,0 +1,112 @@
+import type { ReservedSQL, SQL } from "bun";
+
+/** One statement, with its parameters as Bun's client takes them. */
+export type Statement = {
+  readonly text: string;
+  readonly params: readonly unknown[];
+  /** Whether its rows are wanted as lists of values, and not as objects. */
+  readonly asLists?: boolean;
+};
+
+/** The rows of a statement, how many rows it read or wrote, and which command the server says it was. */
+export type Answer = readonly unknown[] & { readonly count: number; readonly command: string };
+
+/** A connection of our own for a while. */
+export type Session = {
+  /**
+   * Sends statements together, in one round trip, and answers all of them. Where one fails, the failure of the first that did is
+   * thrown, once the server has answered all.
+   *
+   * @throws ConnectionLost where the connection ended, or the server did not answer in time: what was sent may have been done
+   */
+  exchange(statements: readonly Statement[]): Promise<readonly Answer[]>;
+  /** Gives the connection back. */
+  release(): void;
+};
+
+/** The connection ended before an answer came. */
+export class ConnectionLost extends Error {}
+
+/**
+ * How long the server may take for one exchange. It ends a statement itself sooner (`statement_timeout`), so that a longer silence means
+ * that no answer will come: packets that are lost without a word would else be waited for without end.
+ */
+const EXCHANGE_MS_MAX = 20_000;
+
+/** A statement without parameters must be a template: as text it would end the exchange of those before it. */
+const TEMPLATES: Readonly<Record<string, (sql: ReservedSQL) => SQL.Query<unknown>>> = {
+  BEGIN: (sql) => sql`BEGIN`,
+  "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY": (sql) =>
+    sql`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`,
+  COMMIT: (sql) => sql`COMMIT`,
+  ROLLBACK: (sql) => sql`ROLLBACK`,
+};
+
+export const BEGIN: Statement = { text: "BEGIN", params: [] };
+export const BEGIN_SNAPSHOT: Statement = {
+  text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+  params: [],
+};
+export const COMMIT: Statement = { text: "COMMIT", params: [] };
+export const ROLLBACK: Statement = { text: "ROLLBACK", params: [] };
+
+/** The SQLSTATE of a failure; null where the server said nothing. */
+export const sqlStateOf = (error: unknown): string | null => {
+  const { errno } = error as { readonly errno?: unknown };
+  return error instanceof Error && typeof errno === "string" ? errno : null;
+};
+
+/** Failures by which a connection ends: the server stops, was killed, or cannot be reached. */
+const ENDS_CONNECTION = /^(?:08|57P)/;
+const isLost = (error: unknown): boolean => {
+  const state = sqlStateOf(error);
+  if (state !== null) return ENDS_CONNECTION.test(state);
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" && /CONNECTION|ECONN|EPIPE/.test(code);
+};
+
+/** Takes a connection of the pool. */
+export async function reserveSession(pool: SQL): Promise<Session> {
+  let sql: ReservedSQL;
+  try {
+    sql = await pool.reserve();
+  } catch (error) {
+    throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
+  }
+  let ended = false;
+
+  /** Nothing that is under way on it is waited for. */
+  function end(): void {
+    if (ended) return;
+    ended = true;
+    void Promise.resolve(sql.close({ timeout: 0 })).catch(() => {});
+  }
+
+  return {
+    async exchange(statements) {
+      if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
+      const sent = statements.map((statement) => send(sql, statement));
+      const timer = setTimeout(end, EXCHANGE_MS_MAX);
+      const answers = await Promise.allSettled(sent);
+      clearTimeout(timer);
+      const at = answers.findIndex(({ status }) => status === "rejected");
+      if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
+      const { reason } = answers[at] as PromiseRejectedResult;
+      // The text is the code's own: values are parameters.
+      if (!ended && !isLost(reason)) throw Object.assign(reason, { statement: statements[at]?.text });
+      end();
+      throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
+    },
+    release() {
+      if (ended) return;
+      ended = true;
+      sql.release();
+    },
+  };
+}
+
+function send(sql: ReservedSQL, { text, params, asLists = false }: Statement): Promise<Answer> {
+  const template = TEMPLATES[text];
+  const query = template ? template(sql) : sql.unsafe(text, params as unknown[]);
+  return (asLists ? query.values() : query).execute() as unknown as Promise<Answer>;
+}

@@ -1,0 +1,234 @@
+import type { SQL } from "bun";
+import { refuse } from "../../core/errors.ts";
+import type { AnyCommand } from "../batch.ts";
+import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
+import { BEGIN, ConnectionLost, ROLLBACK, reserveSession, type Session, sqlStateOf } from "./client.ts";
+import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
+
+/** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
+export const LANES = 4;
+/** How many commands share one transaction. */
+const BATCH_MAX = 256;
+/** How long a command waits at most for others to join its transaction. */
+const GATHER_MS_MAX = 4;
+/** How often commands begin again that other instances were in the way of, and how long they wait before, at random. */
+const TRIES_MAX = 5;
+const WAIT_MS = { min: 10, max: 100 };
+/** How long commands are tried while the database cannot be reached, and how long it is asked what became of a transaction. */
+const UNREACHABLE_MS_MAX = 5_000;
+const UNKNOWN_MS_MAX = 10_000;
+
+/**
+ * By other transactions: a serialisation failure, a deadlock, a lock that was not free in time, a row that another has inserted first, and
+ * one that another has changed or deleted (`counted` in `write-buffer.ts`).
+ */
+const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "23505", "22012"]);
+
+const CONTENDED_TOO_LONG = refuse(
+  "rate_limit_exceeded",
+  "Other requests change the same at this moment. Retry shortly with the same Idempotency-Key.",
+);
+
+type Job = {
+  readonly command: AnyCommand;
+  readonly queuedAt: number;
+  readonly resolve: (answer: unknown) => void;
+  readonly fail: (error: unknown) => void;
+};
+
+/** Figures since the start. */
+export type LaneFigures = {
+  readonly lanes: number;
+  /** Lanes with a transaction under way, and commands that wait. */
+  busy: number;
+  waiting: number;
+  batches: number;
+  commands: number;
+  retries: number;
+  /** Transactions of which nobody could say whether they were committed. */
+  undecided: number;
+};
+
+/** Group commit: commands of concurrent requests share a transaction. */
+export type Lanes = {
+  readonly figures: LaneFigures;
+  execute(command: AnyCommand): Promise<unknown>;
+  /** Does other work on a connection that nothing else uses meanwhile. */
+  alone<Result>(work: (session: Session) => Promise<Result>): Promise<Result>;
+  /** Commits what is queued. Later commands are refused. */
+  close(): Promise<void>;
+};
+
+/** @param onCommitted is called when a batch is on disk, before its commands are answered */
+export function createLanes(
+  pool: SQL,
+  parts: BatchParts,
+  onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
+): Lanes {
+  const figures: LaneFigures = {
+    ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
+  };
+  const lanes = Array.from({ length: LANES }, () => createLane(pool, parts, figures, onCommitted));
+  let closed = false;
+  return {
+    figures,
+    execute: (command) =>
+      new Promise((resolve, fail) => {
+        if (closed) throw new Error("the store is closed");
+        const lane = lanes[command.scope === null ? 0 : laneOf(command.scope.organisationId)];
+        lane?.add({ command, resolve, fail, queuedAt: performance.now() });
+      }),
+    async alone(work) {
+      if (closed) throw new Error("the store is closed");
+      const session = await reserveSession(pool);
+      try {
+        return await work(session);
+      } finally {
+        session.release();
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all(lanes.map((lane) => lane.close()));
+    },
+  };
+}
+
+const laneOf = (organisationId: string): number => Number(Bun.hash(organisationId) % BigInt(LANES));
+
+function createLane(
+  pool: SQL,
+  parts: BatchParts,
+  figures: LaneFigures,
+  onCommitted: Parameters<typeof createLanes>[2],
+) {
+  let session: Session | null = null;
+  let queue: Job[] = [];
+  let running: Promise<void> | null = null;
+
+  /** Commits the jobs in one transaction, or in several where one of them is a fault. */
+  async function commitTogether(jobs: readonly Job[], locks: Locks, tries: number): Promise<void> {
+    const commands = jobs.map(({ command }) => command);
+    const begunAt = performance.now();
+    let committed: Committed;
+    try {
+      session ??= await reserveSession(pool);
+      committed = await runBatch(session, commands, locks, parts);
+    } catch (error) {
+      if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
+      if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
+      const found = error instanceof OutcomeUnknown ? await outcomeOf(pool, error.id, locks) : null;
+      if (!(error instanceof OutcomeUnknown && found === true))
+        return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
+      committed = error.committed;
+    }
+    figures.batches += 1;
+    figures.commands += jobs.length;
+    onCommitted(committed, jobs.length, performance.now() - begunAt);
+    for (const [at, job] of jobs.entries()) job.resolve(committed.answers[at]);
+  }
+
+  async function tryAgain(
+    jobs: readonly Job[],
+    locks: Locks,
+    tries: number,
+    isUndecided: boolean,
+    error: unknown,
+  ): Promise<void> {
+    if (isUndecided) {
+      figures.undecided += 1;
+      for (const job of jobs) job.fail(error);
+      return;
+    }
+    const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
+    if (isLost) {
+      const waiting = jobs.filter(({ queuedAt }) => performance.now() - queuedAt < UNREACHABLE_MS_MAX);
+      for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
+      if (waiting.length === 0) return;
+      await pause(figures);
+      return commitTogether(waiting, locks, tries);
+    }
+    if (CONTENDED.has(sqlStateOf(error) ?? "") && tries < TRIES_MAX) {
+      await pause(figures);
+      return commitTogether(jobs, locks, tries + 1);
+    }
+    const [job] = jobs;
+    if (job !== undefined && jobs.length === 1) {
+      const state = sqlStateOf(error) ?? "";
+      if (CONTENDED.has(state) && state !== "22012" && state !== "23505") job.resolve(CONTENDED_TOO_LONG);
+      else job.fail(error);
+      return;
+    }
+    for (const half of halvesOf(jobs))
+      await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
+  }
+
+  async function work(): Promise<void> {
+    figures.busy += 1;
+    while (queue.length > 0) {
+      await gathered();
+      const jobs = queue.slice(0, BATCH_MAX);
+      queue = queue.slice(BATCH_MAX);
+      figures.waiting -= jobs.length;
+      await commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0);
+    }
+    figures.busy -= 1;
+    running = null;
+  }
+
+  /** Waits until a turn of the event loop brings no more commands, for a limited time. */
+  async function gathered(): Promise<void> {
+    for (let before = -1; before < queue.length && queue.length < BATCH_MAX; ) {
+      before = queue.length;
+      await new Promise<void>((next) => setImmediate(next));
+      if (performance.now() - (queue[0]?.queuedAt ?? 0) > GATHER_MS_MAX) return;
+    }
+  }
+
+  return {
+    add(job: Job): void {
+      queue.push(job);
+      figures.waiting += 1;
+      running ??= work();
+    },
+    async close(): Promise<void> {
+      await running;
+      session?.release();
+    },
+  };
+}
+
+async function pause(figures: LaneFigures): Promise<void> {
+  figures.retries += 1;
+  await Bun.sleep(WAIT_MS.min + Math.random() * (WAIT_MS.max - WAIT_MS.min));
+}
+
+const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] => {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+};
+
+/**
+ * Whether a transaction whose COMMIT was not answered took place; null where the database does not say in time. It is asked under the
+ * same locks, which the transaction keeps as long as it may still commit.
+ */
+async function outcomeOf(pool: SQL, id: string, locks: Locks): Promise<boolean | null> {
+  const until = performance.now() + UNKNOWN_MS_MAX;
+  while (performance.now() < until) {
+    try {
+      const session = await reserveSession(pool);
+      try {
+        await session.exchange([BEGIN, ...lockStatements(locks)]);
+        const text = "SELECT 1 FROM commits WHERE id = $1::text";
+        const [found] = await session.exchange([{ text, params: [id] }]);
+        return (found?.length ?? 0) > 0;
+      } finally {
+        await session.exchange([ROLLBACK]).catch(() => {});
+        session.release();
+      }
+    } catch {
+      await Bun.sleep(WAIT_MS.max);
+    }
+  }
+  return null;
+}

@@ -1,0 +1,115 @@
+import { SQL } from "bun";
+import type { AnyCommand } from "../batch.ts";
+import { createApply } from "../sql/apply.ts";
+import type { SqlDatabase } from "../sql/database.ts";
+import { createLoadOne } from "../sql/load.ts";
+import { createNames } from "../sql/names.ts";
+import { newestIdTime } from "../sql/newest-id.ts";
+import { createPositions } from "../sql/positions.ts";
+import { createSqlReader } from "../sql/readers/reader.ts";
+import { createWatchers } from "../sql/watchers.ts";
+import type { Store } from "../store.ts";
+import { connectionOptions, type PostgresAddress } from "./address.ts";
+import { reserveSession } from "./client.ts";
+import { createCommitClock } from "./commit-clock.ts";
+import { createLanes, LANES, type LaneFigures } from "./lanes.ts";
+import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
+import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
+import { createWork } from "./work.ts";
+
+export type PostgresStoreOptions = {
+  /** The version of this executable. */
+  readonly version: string;
+  /** The clock; epoch milliseconds. */
+  readonly now: () => number;
+  /** A clock that never jumps, in milliseconds since any moment. */
+  readonly steadyNow: () => number;
+  /** Makes the id of the instance, where a new ledger is created. */
+  readonly newInstanceId: () => string;
+  /** Called when the commands of a transaction are on disk. */
+  readonly onCommitted?: (commands: number, durationMs: number) => void;
+};
+
+export interface PostgresStore extends Store {
+  /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
+  readonly newestIdTime: number;
+  figures(): Readonly<LaneFigures>;
+}
+
+/** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
+const OTHER_CONNECTIONS = 4;
+
+/** The engine for a ledger on a PostgreSQL server. Its tables must be there. */
+export async function openPostgresStore(
+  address: PostgresAddress,
+  options: PostgresStoreOptions,
+): Promise<PostgresStore> {
+  const { version, now, steadyNow, onCommitted } = options;
+  const pool = new SQL({
+    ...connectionOptions(address, version),
+    max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
+  });
+  const replay = createReplay();
+  const { connection } = replay;
+  const known = await ask(pool, replay, () => ({
+    newestIdTime: newestIdTime(connection.raw),
+    recordedAt: newestRecord(connection.raw),
+  }));
+  const positions = createPositions(connection.raw);
+  const names = createNames(connection.raw);
+  const clock = createCommitClock(now, steadyNow, known.recordedAt);
+  const snapshots = createReadSnapshots(pool, replay, createSqlReader(connection));
+  const watchers = createWatchers(() => false);
+  const parts = {
+    ...{ replay, positions, names, timeAfter: clock.timeAfter, process: crypto.randomUUID() },
+    loadOne: createLoadOne(connection, positions, names),
+    apply: createApply(connection, positions),
+  };
+  const lanes = createLanes(pool, parts, ({ writes, time }, commands, durationMs) => {
+    if (writes.length > 0) clock.recorded(time);
+    watchers.written(writes);
+    snapshots.refresh();
+    watchers.committed();
+    onCommitted?.(commands, durationMs);
+  });
+  return {
+    execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
+    read: snapshots.read,
+    apiKey: (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)),
+    lastRecordedAt: clock.lastRecordedAt,
+    ...watchers.ofStore,
+    newestIdTime: known.newestIdTime,
+    figures: () => lanes.figures,
+    async audit() {
+      throw new Error("no audit yet");
+    },
+    ...createWork(lanes, replay),
+    hasSpace: () => true,
+    hasSpaceForCapsule: () => true,
+    async close() {
+      await lanes.close();
+      await snapshots.close();
+      await pool.close({ timeout: 1 });
+    },
+  };
+}
+
+/** The time in the newest record of any organisation; -1 where there is none. */
+const newestRecord = (raw: SqlDatabase): number =>
+  Number(raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get()?.at ?? -1n);
+
+/** Reads outside of a snapshot. */
+async function ask<Result>(pool: SQL, replay: Replay, work: () => Result): Promise<Result> {
+  const session = await reserveSession(pool);
+  try {
+    const answers = new Map();
+    for (;;) {
+      const lacking: Lacking = new Map();
+      const done = replay.attempt({ answers, lacking }, work);
+      if (done) return done.result;
+      await fetchAnswers(session, lacking, answers);
+    }
+  } finally {
+    session.release();
+  }
+}
