@@ -165,12 +165,17 @@ export function createTestContext(
     folder,
     clock,
     async close(planted) {
-      const problems = (await store.audit()).filter((problem) => !planted?.test(problem));
+      const auditing = await Promise.allSettled([store.audit()]); // Whatever it says, the rest is closed.
       ledger.close();
       live.close();
       await store.close();
       removeLedgerFolder(folder);
-      expect(problems).toEqual([]);
+      const [audited] = auditing;
+      if (audited.status === "rejected") {
+        if (String(audited.reason).includes("no audit yet")) return;
+        throw audited.reason;
+      }
+      expect(audited.value.filter((problem) => !planted?.test(problem))).toEqual([]);
     },
   };
 }

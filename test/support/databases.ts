@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ENGINE } from "./engine.ts";
 import { startPostgres } from "./postgres-server.ts";
-import { openSyncSql, runScript } from "./sync-sql.ts";
+import { openSyncSql, runBeside, runScript } from "./sync-sql.ts";
 import { TEMPORARY } from "./temporary.ts";
 
 /**
@@ -53,8 +53,8 @@ function makeTemplate(): void {
   openSyncSql(url).close();
 }
 
-/** Deletes a database, whoever is still connected. */
+/** Deletes a database, whoever is still connected. The server may wait for them, so nobody waits for it. */
 export function dropDatabase(url: string): void {
   openSyncSql(url).close();
-  runScript(atServer(), `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
+  runBeside(atServer(), `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
 }

@@ -23,9 +23,39 @@ export function openTestStore(
 ): TestStore {
   const newInstanceId = () => createIds(now, random40)("instance");
   const options = { version: "0.1.0", now, steadyNow, newInstanceId };
-  return ENGINE === "postgres"
-    ? openLazily(databaseOf(folder), options)
-    : openSqliteStore(folder, { ...options, freeBytes: () => null });
+  const store =
+    ENGINE === "postgres"
+      ? openLazily(databaseOf(folder), options)
+      : openSqliteStore(folder, { ...options, freeBytes: () => null });
+  const execute = (command: never) =>
+    gathering === null ? store.execute(command) : gathering.then(() => store.execute(command));
+  return {
+    ...store,
+    execute: (command: never) => {
+      asked.resolve();
+      return execute(command);
+    },
+  };
+}
+
+let gathering: Promise<void> | null = null;
+let asked = Promise.withResolvers<void>();
+
+/** Holds the commands of all stores until `release`. They then go on together, in the order in which they came. */
+export function gatherCommands(): { next(): Promise<void>; release(): void } {
+  const released = Promise.withResolvers<void>();
+  gathering = released.promise;
+  return {
+    /** Resolves when the next command has come. */
+    next() {
+      asked = Promise.withResolvers();
+      return asked.promise;
+    },
+    release() {
+      gathering = null;
+      released.resolve();
+    },
+  };
 }
 
 /**

@@ -7,10 +7,22 @@ const { port, signal } = workerData as ThreadData;
 const clients = new Map<string, SQL>();
 
 port.on("message", async (asked: Asked) => {
+  if (asked.form === "beside") return runBeside(asked);
   port.postMessage(await answer(asked));
   Atomics.store(signal, 0, 1);
   Atomics.notify(signal, 0);
 });
+
+/** What is under way, one after the other. */
+let beside = Promise.resolve();
+
+function runBeside({ url, text }: Asked): void {
+  beside = beside.then(async () => {
+    const client = new SQL(url, { max: 1 });
+    await client.unsafe(text ?? "").simple();
+    await client.close();
+  });
+}
 
 async function answer({ url, text, params, form }: Asked): Promise<Answered> {
   try {

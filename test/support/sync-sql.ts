@@ -3,8 +3,8 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "
 import { toPostgres } from "../../src/store/postgres/dialect.ts";
 import type { SqlDatabase, SqlValue } from "../../src/store/sql/database.ts";
 
-/** How the rows of a statement are wanted. A script is statements without parameters, and answers none. */
-type Form = "objects" | "values" | "script";
+/** How the rows of a statement are wanted. A script is statements without parameters, and answers none; of `beside` nobody waits for the end. */
+type Form = "objects" | "values" | "script" | "beside";
 /** A statement; without a text the connection is closed. */
 export type Asked = {
   readonly url: string;
@@ -44,6 +44,12 @@ function ask(asked: Asked): Extract<Answered, { rows: unknown }> {
   const { message } = receiveMessageOnPort(port) as { readonly message: Answered };
   if ("failed" in message) throw new Error(message.failed);
   return message;
+}
+
+/** Runs statements without parameters in their turn, and waits for nothing. */
+export function runBeside(url: string, text: string): void {
+  thread ??= startThread();
+  thread.port.postMessage({ url, text, params: [], form: "beside" } satisfies Asked);
 }
 
 /** Runs statements without parameters, such as those that make the tables. */
