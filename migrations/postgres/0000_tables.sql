@@ -22,6 +22,7 @@ CREATE TABLE commits (
   scopes text COLLATE "C" NOT NULL,
   PRIMARY KEY (id)
 );
+CREATE INDEX commits_by_time ON commits (at);
 
 CREATE TABLE accounts (
   position int8 NOT NULL,

@@ -1,7 +1,9 @@
 import { type AnyCommand, type BatchTime, createBatch } from "../batch.ts";
 import type { Write } from "../change.ts";
 import { createRowCache, type Missing, type RowCache } from "../row-cache.ts";
+import { INSTANCE_KEY } from "../rows.ts";
 import type { Apply } from "../sql/apply.ts";
+import { newerThan } from "../sql/ledger-version.ts";
 import type { LoadOne } from "../sql/load.ts";
 import type { Names } from "../sql/names.ts";
 import type { Positions } from "../sql/positions.ts";
@@ -22,6 +24,8 @@ export type BatchParts = {
   readonly timeAfter: (recordedAt: number) => BatchTime;
   /** This process, among those that use the ledger. */
   readonly process: string;
+  /** The version of this executable. */
+  readonly version: string;
 };
 
 /** What a batch has decided, once it is committed. */
@@ -104,7 +108,7 @@ async function decideAndCommit(
   const id = crypto.randomUUID();
   await commit(
     session,
-    [...changes, recordedStatement(locks, time.recordedAt), commitRow(id, parts, locks, time)],
+    [...changes, recordedStatement(locks, time.recordedAt), commitRow(id, parts, locks)],
     {
       id,
       committed,
@@ -138,15 +142,17 @@ const nextBlocks = (count: number): Statement => ({
 const positionsOf = (blocks: readonly { readonly block: bigint }[]): readonly number[] =>
   blocks.flatMap(({ block }) => Array.from({ length: BLOCK }, (_, at) => Number(block) + at));
 
-const commitRow = (
-  id: string,
-  { process }: BatchParts,
-  { scopes }: Locks,
-  { now }: BatchTime,
-): Statement => ({
-  text: "INSERT INTO commits (id, instance, at, scopes) VALUES ($1::text, $2::text, $3::int8, $4::text)",
-  params: [id, process, BigInt(now), JSON.stringify([...scopes])],
+const commitRow = (id: string, { process }: BatchParts, { scopes }: Locks): Statement => ({
+  text: `INSERT INTO commits (id, instance, at, scopes)
+    VALUES ($1::text, $2::text, (extract(epoch FROM clock_timestamp()) * 1000)::int8, $3::text)`,
+  params: [id, process, JSON.stringify([...scopes])],
 });
+
+/** A newer executable may have changed the tables since this process has opened the ledger. */
+function refuseNewer(cache: RowCache, version: string): Error | null | undefined {
+  const instance = cache.row("instance", INSTANCE_KEY);
+  return instance && newerThan(version, { version: instance.version, oldest_writer: instance.oldestWriter });
+}
 
 type Work = () => void;
 
@@ -160,7 +166,7 @@ const loadsOf = ({ rows, indexes }: Missing, { row, index }: LoadOne, cache: Row
 /** The steps of one batch. */
 function createRun(
   session: Session,
-  { replay, loadOne, apply, positions }: BatchParts,
+  { replay, loadOne, apply, positions, version }: BatchParts,
   buffer: WriteBuffer,
   locks: Locks,
 ) {
@@ -209,6 +215,8 @@ function createRun(
         lacking = batch.lacking(lacking.commands, time)
       )
         await load(lacking.missing);
+      const newer = refuseNewer(cache, version);
+      if (newer) throw newer;
       const decided: unknown[] = [];
       for (const command of commands) decided.push(await decide(command, time));
       await write(batch.takeWrites());

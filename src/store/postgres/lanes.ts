@@ -12,7 +12,7 @@ const BATCH_MAX = 256;
 /** How long a command waits at most for others to join its transaction. */
 const GATHER_MS_MAX = 4;
 /** How often commands begin again that other instances were in the way of, and how long they wait before, at random. */
-const TRIES_MAX = 5;
+const TRIES_MAX = 3;
 const WAIT_MS = { min: 10, max: 100 };
 /** How long commands are tried while the database cannot be reached, and how long it is asked what became of a transaction. */
 const UNREACHABLE_MS_MAX = 5_000;
@@ -23,6 +23,16 @@ const UNKNOWN_MS_MAX = 10_000;
  * one that another has changed or deleted (`counted` in `write-buffer.ts`).
  */
 const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "23505", "22012"]);
+
+/** Of these, those that tell nothing but that others were there. */
+const OF_OTHERS: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+
+/** The index by which a key is claimed once. */
+const CLAIM = "idempotency_keys_by_key";
+const KEY_TAKEN = refuse(
+  "idempotency_conflict",
+  "Another request claimed this Idempotency-Key at the same time. Retry shortly with the same key.",
+);
 
 const CONTENDED_TOO_LONG = refuse(
   "rate_limit_exceeded",
@@ -148,14 +158,16 @@ function createLane(
       await pause(figures);
       return commitTogether(waiting, locks, tries);
     }
-    if (CONTENDED.has(sqlStateOf(error) ?? "") && tries < TRIES_MAX) {
+    const state = sqlStateOf(error) ?? "";
+    const isKeyTaken = constraintOf(error) === CLAIM;
+    if (CONTENDED.has(state) && !isKeyTaken && tries < TRIES_MAX) {
       await pause(figures);
       return commitTogether(jobs, locks, tries + 1);
     }
     const [job] = jobs;
     if (job !== undefined && jobs.length === 1) {
-      const state = sqlStateOf(error) ?? "";
-      if (CONTENDED.has(state) && state !== "22012" && state !== "23505") job.resolve(CONTENDED_TOO_LONG);
+      if (isKeyTaken) job.resolve(KEY_TAKEN);
+      else if (OF_OTHERS.has(state)) job.resolve(CONTENDED_TOO_LONG);
       else job.fail(error);
       return;
     }
@@ -185,11 +197,18 @@ function createLane(
     }
   }
 
+  /** What nobody has thought of must not leave a command without an answer. */
+  function stopped(error: unknown): void {
+    for (const job of queue.splice(0)) job.fail(error);
+    figures.busy -= 1;
+    running = null;
+  }
+
   return {
     add(job: Job): void {
       queue.push(job);
       figures.waiting += 1;
-      running ??= work();
+      running ??= work().catch(stopped);
     },
     async close(): Promise<void> {
       await running;
@@ -197,6 +216,8 @@ function createLane(
     },
   };
 }
+
+const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;
 
 async function pause(figures: LaneFigures): Promise<void> {
   figures.retries += 1;

@@ -3,6 +3,7 @@ import type { AnyCommand } from "../batch.ts";
 import { createApply } from "../sql/apply.ts";
 import type { SqlDatabase } from "../sql/database.ts";
 import { createLoadOne } from "../sql/load.ts";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
 import { createNames } from "../sql/names.ts";
 import { newestIdTime } from "../sql/newest-id.ts";
 import { createPositions } from "../sql/positions.ts";
@@ -13,6 +14,8 @@ import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { reserveSession } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createLanes, LANES, type LaneFigures } from "./lanes.ts";
+import { migratePostgres } from "./migrate.ts";
+import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWork } from "./work.ts";
@@ -26,6 +29,8 @@ export type PostgresStoreOptions = {
   readonly steadyNow: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
+  /** Follows how the tables are brought up to date. */
+  readonly migrationWatch?: Partial<MigrationWatch>;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -39,16 +44,22 @@ export interface PostgresStore extends Store {
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
 const OTHER_CONNECTIONS = 4;
 
-/** The engine for a ledger on a PostgreSQL server. Its tables must be there. */
+/**
+ * The engine for a ledger on a PostgreSQL server. It brings the tables up to date.
+ *
+ * @throws NewerLedger where the ledger is of a newer version that this one may not write to
+ */
 export async function openPostgresStore(
   address: PostgresAddress,
   options: PostgresStoreOptions,
 ): Promise<PostgresStore> {
-  const { version, now, steadyNow, onCommitted } = options;
+  const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
   const pool = new SQL({
     ...connectionOptions(address, version),
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
   });
+  const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
+  await migratePostgres(pool, { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) });
   const replay = createReplay();
   const { connection } = replay;
   const known = await ask(pool, replay, () => ({
@@ -59,9 +70,11 @@ export async function openPostgresStore(
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
   const snapshots = createReadSnapshots(pool, replay, createSqlReader(connection));
-  const watchers = createWatchers(() => false);
+  const process = crypto.randomUUID();
+  const others = followOthers(pool, process);
+  const watchers = createWatchers(others.haveCommitted);
   const parts = {
-    ...{ replay, positions, names, timeAfter: clock.timeAfter, process: crypto.randomUUID() },
+    ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
@@ -87,6 +100,7 @@ export async function openPostgresStore(
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
     async close() {
+      others.stop();
       await lanes.close();
       await snapshots.close();
       await pool.close({ timeout: 1 });

@@ -3,8 +3,10 @@ import { FREE_BYTES_MIN_OF_CAPSULES, FREE_BYTES_MIN_OF_SANDBOX } from "../../cor
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import { createApply } from "../sql/apply.ts";
+import type { NewerLedger } from "../sql/ledger-version.ts";
 import { createLoad } from "../sql/load.ts";
 import { createLogWriter, type LogWriter } from "../sql/log.ts";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
 import { createNames } from "../sql/names.ts";
 import { newestIdTime } from "../sql/newest-id.ts";
 import { createPositions } from "../sql/positions.ts";
@@ -16,8 +18,7 @@ import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
-import { type NewerLedger, newerLedger } from "./ledger-version.ts";
-import type { MigrationWatch } from "./migrate.ts";
+import { newerLedger } from "./ledger-version.ts";
 import { connect, openLedger } from "./open.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
 

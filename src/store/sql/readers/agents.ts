@@ -112,6 +112,7 @@ export function createAgentsReader({ tables, raw }: Connection): SqlReader["agen
           and(eq(warrantCounts.scope, scopes.position), eq(warrantCounts.agent, agents.position)),
         )
         .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
+        .orderBy(asc(warrantCounts.state))
         .all();
       return Object.fromEntries(rows.map((row) => [row.state, row.count])) as Partial<Record<State, number>>;
     },

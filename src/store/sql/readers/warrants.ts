@@ -218,6 +218,7 @@ function createInstanceReads(
           })
           .from(warrantCounts)
           .groupBy(warrantCounts.state)
+          .orderBy(asc(warrantCounts.state))
           .all()
           .map(({ state, count }) => [state, count]),
       ) as Partial<Record<State, number>>,

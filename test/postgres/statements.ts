@@ -1,0 +1,150 @@
+/** Every statement of the readers, look-ups and indexes gives the same rows on PostgreSQL as on SQLite. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { SQL } from "bun";
+import { toPostgres } from "../../src/store/postgres/dialect.ts";
+import type { SqlValue } from "../../src/store/sql/database.ts";
+import { createSqlReader } from "../../src/store/sql/readers/reader.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
+import { connect } from "../../src/store/sqlite/open.ts";
+import { buildFullLedger } from "../support/full-ledger.ts";
+import { type Ran, watchStatements } from "../support/watched-statements.ts";
+import { createConnections } from "./connections.ts";
+import { askEveryLookUp } from "./every-look-up.ts";
+import { askEveryRead } from "./every-read.ts";
+import { type Postgres, startPostgres } from "./server.ts";
+
+const TEST_MS = 300_000;
+const TABLES = join(import.meta.dir, "../../migrations/postgres/0000_tables.sql");
+
+let folder: string;
+let postgres: Postgres;
+let sqlite: Database;
+let sql: SQL;
+/** What was asked, each once, by text. */
+const asked = new Map<string, Map<string, Ran>>();
+const { connectTo, closeAll } = createConnections(() => postgres.port);
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  sql = connectTo(postgres.url());
+  folder = await buildFullLedger();
+  sqlite = new Database(ledgerFile(folder), { safeIntegers: true });
+  for (const statement of MADE_UP) sqlite.run(statement);
+  await sql.unsafe(readFileSync(TABLES, "utf8")).simple();
+  await copyRows();
+  askEverything();
+}, TEST_MS);
+afterAll(async () => {
+  await closeAll();
+  await postgres.close();
+  sqlite.close();
+  rmSync(folder, { recursive: true });
+}, TEST_MS);
+
+/** Rows of tables that a full ledger leaves empty. Some have the same time, so that only the order of commits is between them. */
+const MADE_UP = [
+  `INSERT INTO webhooks SELECT 'whk_' || position || '_' || column1, organisation_id, mode, 'https://hooks.example', '[]', 'sealed', column1, 5
+   FROM scopes, (VALUES (0), (1))`,
+  `INSERT INTO webhook_deliveries (id, webhook_id, organisation_id, mode, event, event_id, warrant_id, sequence, status, attempts, response_code,
+     claimed_until, next_attempt_at, created_at)
+   SELECT 'dlv_' || trace.position, webhooks.id, webhooks.organisation_id, webhooks.mode, 'warrant.held', 'evt_' || (trace.position % 20), warrants.id, sequence,
+     CASE trace.position % 5 WHEN 0 THEN 'pending' WHEN 1 THEN 'failed' WHEN 2 THEN 'delivered' ELSE 'exhausted' END, trace.position % 3, 200,
+     CASE trace.position % 5 WHEN 1 THEN recorded_at / 7 END, CASE trace.position % 5 WHEN 0 THEN recorded_at / 7 END, recorded_at / 9
+   FROM trace JOIN warrants ON warrants.position = warrant JOIN scopes ON scopes.position = scope
+     JOIN webhooks USING (organisation_id, mode) WHERE disabled = 0`,
+  `INSERT INTO notices SELECT 'ntc_' || users.rowid || channel.column1, organisation_id, 'live', users.id, channel.column1, 'trouble ' || (users.rowid % 3), '{}',
+     NULL, CASE users.rowid % 3 WHEN 0 THEN 'pending' WHEN 1 THEN 'failed' ELSE 'delivered' END, 1, NULL, NULL,
+     CASE users.rowid % 3 WHEN 1 THEN 7 END, CASE users.rowid % 3 WHEN 0 THEN 7 END, 9
+   FROM users, (VALUES ('email'), ('push')) AS channel`,
+  "INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, from_minute, time_zone) SELECT id, organisation_id, 1, 0, 60, 'UTC' FROM users WHERE rowid % 2",
+  "INSERT INTO messaging_accounts SELECT id, organisation_id, 'chat ' || id, NULL, 5 FROM users WHERE rowid % 2",
+  "INSERT INTO messaging_codes SELECT id, organisation_id, 'code ' || id, 5 FROM users WHERE rowid % 2",
+  "INSERT INTO push_subscriptions SELECT 'psh_' || id, organisation_id, id, 'https://push.example/' || id, 'key', 'sealed', 'Ünicode \u{1f600}', 5, NULL FROM users",
+  "INSERT INTO password_resets (token_hash, user_id, created_at, expires_at) SELECT 'reset ' || id, id, 5, 9 FROM users",
+  `INSERT INTO passkeys (id, organisation_id, user_id, name, public_key, counter, transports, counts_for_threshold, created_at)
+   SELECT 'pk_' || id, organisation_id, id, 'key', 'key', 0, '[]', rowid % 2, 5 FROM users`,
+];
+
+async function copyRows(): Promise<void> {
+  const columns = (await sql`
+    SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = 'public' ORDER BY ordinal_position
+  `) as { readonly table_name: string; readonly column_name: string }[];
+  const tables = Map.groupBy(columns, ({ table_name: table }) => table);
+  // No table waits for those that it refers to.
+  await sql`SET session_replication_role = replica`;
+  for (const [table, of] of tables) {
+    const there = sqlite.query<{ name: string }, []>(`SELECT name FROM pragma_table_info('${table}')`).all();
+    if (there.length === 0) continue;
+    const kept = [...there.map(({ name }) => name), "rowid"];
+    const names = of.map(({ column_name: name }) => name).filter((name) => kept.includes(name));
+    const list = names.map((name) => `"${name}"`).join(", ");
+    const insert = toPostgres(`INSERT INTO "${table}" (${list}) VALUES (${names.map(() => "?").join(", ")})`);
+    for (const row of sqlite.query(`SELECT ${list} FROM "${table}"`).values() as SqlValue[][]) {
+      const { text, params } = insert.bind(row);
+      await sql.unsafe(text, [...params]);
+    }
+  }
+}
+
+/** Asks all that readers and commands ask, and notes every statement. */
+function askEverything(): void {
+  const watching = watchStatements((_, ran) => {
+    const of = asked.get(ran.text) ?? new Map<string, Ran>();
+    asked.set(ran.text, of.set(shown(ran.values), ran));
+  });
+  const connection = connect(ledgerFile(folder), { readonly: true });
+  askEveryRead(createSqlReader(connection), sqlite);
+  askEveryLookUp(connection, sqlite);
+  watching.end();
+  connection.raw.close();
+}
+
+/** Values as text. What is a bigint in one engine and not in the other differs. */
+const shown = (value: unknown): string =>
+  JSON.stringify(value, (_, part) => {
+    if (typeof part === "bigint") return `${part}n`;
+    // A Buffer is JSON by itself.
+    if (part?.type === "Buffer") return Buffer.from(part).toHex();
+    return part instanceof Uint8Array ? part.toHex() : part;
+  });
+
+/** The rows of a statement on SQLite, as its caller gets them. */
+function onSqlite({ text, way, values }: Ran): unknown {
+  const statement = sqlite.query<unknown, SqlValue[]>(text);
+  if (way === "get") return statement.get(...values);
+  return way === "all" ? statement.all(...values) : statement.values(...values);
+}
+
+async function onPostgres({ text, way, values }: Ran): Promise<unknown> {
+  const bound = toPostgres(text).bind(values);
+  const query = sql.unsafe(bound.text, [...bound.params]);
+  if (way === "values") return [...(await query.values())];
+  const rows = [...(await query)];
+  return way === "get" ? (rows[0] ?? null) : rows;
+}
+
+test(
+  "every statement gives the same rows",
+  async () => {
+    const differing: unknown[] = [];
+    for (const of of asked.values()) {
+      for (const ran of of.values()) {
+        const expected = shown(onSqlite(ran));
+        const found = await onPostgres(ran).then(shown, (error: Error) => error.message);
+        if (found === expected) continue;
+        differing.push({ ...ran, expected: expected.slice(0, 600), found: found.slice(0, 600) });
+        break;
+      }
+    }
+    console.log(
+      empty,
+      asked.size,
+      asked.values().reduce((n, o) => n + o.size, 0),
+    );
+    expect(differing).toEqual([]);
+  },
+  TEST_MS,
+);
