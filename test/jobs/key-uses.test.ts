@@ -10,7 +10,7 @@ import { createKey, revokeKey } from "../../src/services/admin/keys.ts";
 import { callerOfApiKey } from "../../src/services/auth/callers.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
 import { withCommands } from "../support/failing-commands.ts";
-import { openReader } from "../support/reader.ts";
+import { openTestLedger } from "../support/ledger.ts";
 import { testSettings } from "../support/server.ts";
 import { createCaller, createStage, must } from "../support/stage.ts";
 
@@ -102,7 +102,7 @@ describe("a running server", () => {
   let id: string;
   let since: number;
   function lastUse(): number | null | undefined {
-    const { reader, close } = openReader(folder);
+    const { reader, close } = openTestLedger(folder);
     const key = reader.apiKeys.get(id);
     close();
     return key?.lastUsedAt;

@@ -6,6 +6,7 @@ import { WAL_CHECKPOINT_ARGUMENT } from "../../src/app/children.ts";
 import { walCheckpointJob } from "../../src/app/wal-checkpoint.ts";
 import { DEFAULTS } from "../../src/config.ts";
 import { createWalCheckpointChild } from "../../src/platform/wal-checkpoint-child.ts";
+import type { SqliteStore } from "../../src/store/sqlite/store.ts";
 import { createWalCheckpoint } from "../../src/store/sqlite/wal-checkpoint.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { createStage } from "../support/stage.ts";
@@ -47,7 +48,7 @@ test("the child copies the log, and the writer then starts it anew", async () =>
   const { job, stop } = walCheckpointJob(
     { ...DEFAULTS, data: ctx.folder },
     SELF,
-    ctx.store.finishWalCheckpoint,
+    (ctx.store as SqliteStore).finishWalCheckpoint,
   );
   await job.run();
   await ctx.store.probe();
@@ -60,7 +61,7 @@ test("without a child the writer copies the log, and the job fails", async () =>
   const { job, stop } = walCheckpointJob(
     { ...DEFAULTS, data: ctx.folder },
     FAILING,
-    ctx.store.finishWalCheckpoint,
+    (ctx.store as SqliteStore).finishWalCheckpoint,
   );
   expect(job.run()).rejects.toThrow("the process that copies the write-ahead log ended");
   await job.run().catch(() => {});

@@ -7,8 +7,8 @@ import type { Given } from "../../src/core/setting-values.ts";
 import type { Context } from "../../src/services/context.ts";
 import { cheapPasswords } from "./cheap-passwords.ts";
 import { type Client, createClient } from "./client.ts";
+import { openTestLedger, type TestLedger } from "./ledger.ts";
 import { must } from "./organisations.ts";
-import { openReader, type TestReader } from "./reader.ts";
 import { testSettings } from "./server.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
@@ -24,7 +24,7 @@ export type ServerProcess = {
 /** A data folder, servers on it one after the other, and the ledger as seen from outside. */
 export type ServerFolder = {
   readonly folder: string;
-  readonly ctx: Context & Pick<TestReader, "reader">;
+  readonly ctx: Context & Pick<TestLedger, "reader">;
   /**
    * @param secrets settings that no flag gives, such as `WORKER_SECRET`
    * @param ownGroup whether the server and its children are a process group, as a terminal or a service manager makes it
@@ -37,7 +37,7 @@ export async function openServerFolder(): Promise<ServerFolder> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-process-"));
   const settings = testSettings(folder);
   const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})));
-  const reading = openReader(folder);
+  const reading = openTestLedger(folder);
   const processes: Bun.Subprocess[] = [];
   return {
     folder,

@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { LOCALHOST_CERTIFICATE, LOCALHOST_PRIVATE_KEY } from "../support/tls.ts";
-import { until } from "../support/until.ts";
+import { LOCALHOST_CERTIFICATE, LOCALHOST_PRIVATE_KEY } from "./tls.ts";
+import { until } from "./until.ts";
 
 const USER = "holdfast";
 /** A test's alone, on loopback: nobody else reads it. */
@@ -49,9 +49,13 @@ function postgresPrograms(): string | null {
   }
 }
 
-/** Initialises and starts a server. */
-export async function startPostgres(): Promise<Postgres> {
-  const cluster = newCluster(await freePort());
+/**
+ * Initialises and starts a server.
+ *
+ * @param root the folder that its files are in
+ */
+export async function startPostgres(root = tmpdir()): Promise<Postgres> {
+  const cluster = newCluster(await freePort(), root);
   writeFileSync(join(cluster.folder, "password"), PASSWORD);
   // The order of text is not that of its bytes in it, as in most operators' databases: a column that forgets to say so is seen.
   cluster.command(
@@ -67,13 +71,14 @@ export async function startPostgres(): Promise<Postgres> {
 type Cluster = ReturnType<typeof newCluster>;
 
 /** The files of a server that is not there yet. Where root runs the tests they belong to another user: PostgreSQL refuses root. */
-function newCluster(port: number) {
+function newCluster(port: number, root: string) {
   const programs = postgresPrograms();
   if (programs === null)
     throw new Error(
       "no PostgreSQL is here: apt-get install postgresql, or name its programs in POSTGRES_BIN",
     );
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-postgres-"));
+  const folder = mkdtempSync(join(root, "holdfast-postgres-"));
+  removeAtEnd(folder);
   const data = join(folder, "data");
   const identity = process.getuid?.() === 0 ? otherUser() : null;
   mkdirSync(data, { mode: 0o700 });
@@ -114,6 +119,17 @@ function newCluster(port: number) {
       });
     },
   };
+}
+
+/** Removes the files once this process has ended, whatever ended it: nothing of it runs then, so a shell waits for its end. */
+function removeAtEnd(folder: string): void {
+  const program = 'trap "" INT TERM HUP; cat; while ! rm -rf "$0" 2>/dev/null; do sleep 0.1; done';
+  Bun.spawn(["sh", "-c", program, folder], {
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+    detached: true,
+  }).unref();
 }
 
 /** Debian's user of PostgreSQL, or else `nobody`. */
@@ -191,7 +207,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
       await accepting();
     },
     async addSynchronousReplica() {
-      const copy = newCluster(await freePort());
+      const copy = newCluster(await freePort(), tmpdir());
       copy.command(
         ...["pg_basebackup", "--pgdata", copy.data, "--write-recovery-conf", "--wal-method", "stream"],
         ...["--dbname", url(), "--checkpoint", "fast", "--no-sync"],
