@@ -27,6 +27,7 @@ import type { After } from "../../src/services/auth/waiting-room.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createLive } from "../../src/services/live/live.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
+import { ALONE } from "../../src/store/instances.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { tellingBy } from "./channels.ts";
 import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
@@ -121,6 +122,7 @@ export function createTestContext(
   });
   return {
     store,
+    instances: ALONE,
     reader: reading.reader,
     now,
     newId: createIds(now, random40, store.newestIdTime),
