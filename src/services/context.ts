@@ -156,8 +156,8 @@ export type Buying = X402Client & {
   /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<void>;
   /**
-   * The purchases that this process is working on. All other unfinished purchases were cut off, and wait for
-   * recovery.
+   * The purchases that this process is working on. All other unfinished purchases that no other instance owns were cut off, and
+   * wait for recovery.
    */
   readonly underWay: Set<string>;
   /** How many bytes an organisation and mode may have bought. */
