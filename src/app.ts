@@ -1,7 +1,7 @@
 import { refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
-import { purchaseJobs } from "./app/buying.ts";
+import { PURCHASE_JOBS } from "./app/buying.ts";
 import { onChains } from "./app/chains.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
@@ -138,7 +138,7 @@ async function startLocked(
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
     ...{ witnesses: witnesses.figures, deposits, treasuries: solvency.seen },
     jobs: [
-      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
+      ...[...backups.jobs, walCheckpoint.job, ...PURCHASE_JOBS, ...witnesses.jobs, ...chainJobs],
       ...solvency.jobs,
     ],
   });

@@ -29,6 +29,7 @@ import type { Context } from "../services/context.ts";
 import { createLive } from "../services/live/live.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
+import { ALONE } from "../store/instances.ts";
 import type { SqliteStore } from "../store/sqlite/store.ts";
 import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
@@ -120,6 +121,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
     store,
+    instances: ALONE,
     now: Date.now,
     newId,
     randomByte,

@@ -8,6 +8,7 @@ import type { Job } from "../../src/jobs/scheduler.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import type { Json } from "../support/client.ts";
 import { createTestContext, NO_WITNESSES, TEST_NOW, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
@@ -182,7 +183,13 @@ describe("while the clock disagrees, deadlines, retention, recovery and payouts 
     const states = () => [due, checked].map(({ id }) => ctx.reader.warrants.find(id)?.state as string);
     ctx.clock.now += startsAt;
     let paid = 0;
-    const payouts = { name: "payouts", everyMs: FIRST_MS, needsTheClock: true, run: async () => ++paid };
+    const payouts = {
+      name: "payouts",
+      everyMs: FIRST_MS,
+      needsTheClock: true,
+      doneBy: "each",
+      run: async () => ++paid,
+    } as const;
     const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, forget } }, [], [payouts]);
     const runsEnd = async (count: number, afterMs: number) => {
       jest.advanceTimersByTime(afterMs);
@@ -278,7 +285,10 @@ test("the log of a restored ledger is neither signed nor offered to witnesses be
       return { failed: "source_timeout" as const };
     },
   };
-  const offer = () => Promise.all(witnessJobs({ ...ctx, witness }).jobs.map(({ run }) => run()));
+  const offer = () =>
+    Promise.all(
+      begunJobs(witnessJobs({ ...ctx, witness }).jobs, { ...ctx, witness }).map(({ run }) => run()),
+    );
   jest.advanceTimersByTime(10_000);
   await runs(1);
   expect(ctx.reader.log.newestCheckpoint()).toBeNull();
