@@ -7,10 +7,10 @@ import { connect } from "../../src/store/sqlite/open.ts";
 import { createTestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import { ALL_BEHIND, guardedRows, newTables, WRONG } from "../support/guard-cases.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { tableGuards } from "../support/table-guards.ts";
 import { createConnections } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 

@@ -5,10 +5,10 @@ import { isRefusal } from "../../src/core/errors.ts";
 import { ALONE, type Instances } from "../../src/store/instances.ts";
 import { postgresInstances } from "../../src/store/postgres/instances.ts";
 import type { Standing } from "../../src/store/postgres/membership.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
 import type { FaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 /** A hundredth of the server's, so that a test sees an end. */

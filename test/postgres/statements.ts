@@ -11,11 +11,11 @@ import { createSqlReader } from "../../src/store/sql/readers/reader.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { type Ran, watchStatements } from "../support/watched-statements.ts";
 import { createConnections } from "./connections.ts";
 import { askEveryLookUp } from "./every-look-up.ts";
 import { askEveryRead } from "./every-read.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 300_000;
 const TABLES = join(import.meta.dir, "../../migrations/postgres/0000_tables.sql");

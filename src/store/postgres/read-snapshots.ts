@@ -1,7 +1,6 @@
-import type { SQL } from "bun";
 import type { Reader } from "../reader.ts";
 import type { SqlReader } from "../sql/readers/sql-reader.ts";
-import { BEGIN_SNAPSHOT, COMMIT, reserveSession, type Session } from "./client.ts";
+import { BEGIN_SNAPSHOT, COMMIT, type Session, type Sessions } from "./client.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 
 /** How many connections reads may use. */
@@ -33,7 +32,7 @@ type Snapshot = {
  * the ledger as it was at its first statement. Nobody joins it after that turn or after a commit of this process, so a caller who got an
  * answer can read what it says.
  */
-export function createReadSnapshots(pool: SQL, replay: Replay, sqlReader: SqlReader): ReadSnapshots {
+export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReader: SqlReader): ReadSnapshots {
   const waiting: (() => void)[] = [];
   const readerOf = createReaders(sqlReader, replayed);
   let opened = 0;
@@ -43,7 +42,7 @@ export function createReadSnapshots(pool: SQL, replay: Replay, sqlReader: SqlRea
   function begin(): Snapshot | null {
     if (opened === SNAPSHOTS_MAX) return null;
     opened += 1;
-    const session = reserveSession(pool);
+    const session = sessions.reserve();
     // Who reads hears of it. A snapshot that nobody reads from has no other way to say it.
     session.catch(() => {});
     const snapshot = {
