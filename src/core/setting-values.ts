@@ -60,6 +60,10 @@ export const parsePassphrase: Parse<string> = (text) =>
     ? text
     : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
 
+/** Whether a URL's host is this machine, by its name or an address of its own. */
+export const isLoopback = (host: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/.test(host);
+
 export const PREFIX = "HOLDFAST_";
 
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
