@@ -1,5 +1,6 @@
 import { type Refusal, refuseField, rootCause } from "../core/errors.ts";
-import { NewerLedger, OlderServer } from "../store/sqlite/ledger-version.ts";
+import { NewerLedger } from "../store/sql/ledger-version.ts";
+import { OlderServer } from "../store/sqlite/ledger-version.ts";
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 

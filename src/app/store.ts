@@ -6,7 +6,7 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
-import type { MigrationWatch } from "../store/sqlite/migrate.ts";
+import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 
 /** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */

@@ -2,9 +2,10 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
 import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { type Migration, type MigrationStep, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
+import { type Migration, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { newLedgerFolder } from "../support/new-ledger.ts";
 
