@@ -20,8 +20,8 @@ const BYTES_AT_ONCE = 32 * 1_024 * 1_024;
 
 const BEFORE_ALL = -(2n ** 63n);
 
-/** For each table, the SHA-256 of all its rows in their order. Where two are equal, so is every value of every row. */
-export type RowHashes = ReadonlyMap<string, string>;
+/** What was copied: how many rows, and for each table the SHA-256 of all its rows in their order. */
+export type CopiedRows = { readonly rows: number; readonly hashes: ReadonlyMap<string, string> };
 
 /**
  * Copies every row of a ledger, with its number.
@@ -34,7 +34,7 @@ export async function copyRows(
   source: RowSource,
   target: RowTarget,
   onProgress: (done: number, total: number) => void = () => {},
-): Promise<RowHashes> {
+): Promise<CopiedRows> {
   const sizes = new Map<LedgerTable, Awaited<ReturnType<RowSource["sizeOf"]>>>();
   for (const table of tables) sizes.set(table, await source.sizeOf(table));
   const total = sizes.values().reduce((sum, { rows }) => sum + rows, 0);
@@ -59,7 +59,7 @@ export async function copyRows(
       throw new Error(`${table.name} has ${expected} rows, and ${done - before} of them could be read`);
     hashes.set(table.name, hasher.digest("hex"));
   }
-  return hashes;
+  return { rows: done, hashes };
 }
 
 /** Every value says its type and its length, so that no two lists of rows are the same text. */
@@ -88,3 +88,9 @@ export const rowsQuery = ({ name, columns, key }: LedgerTable): string =>
 
 /** For rows that are read for their hashes alone. */
 export const NOWHERE: RowTarget = { write: async () => {} };
+
+/** The tables whose rows are not the same in two copies, one message each. */
+export const differencesOf = (one: CopiedRows, other: CopiedRows): readonly string[] =>
+  [...one.hashes]
+    .filter(([table, hash]) => other.hashes.get(table) !== hash)
+    .map(([table]) => `the rows of ${table} are not those that were copied`);
