@@ -2,7 +2,7 @@ import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
 import { disagreementOf } from "../core/clock.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
-import { clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
+import { type AuditOutcome, clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
 import { MODES } from "../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
@@ -31,7 +31,9 @@ import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { publicKeysOf } from "./audit-beside-server.ts";
 import { BACKUP_JOB } from "./backups.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
+import { folderOf } from "./database.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
+import type { WatchedDatabase } from "./store.ts";
 
 /** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
 
@@ -47,6 +49,8 @@ export type OperationOptions = {
   readonly monotonicNow: () => number;
   /** How to start this executable again. */
   readonly self: readonly string[];
+  /** Null where the ledger is in the data folder. */
+  readonly database: WatchedDatabase | null;
   readonly newestBackup: () => Figures["newestBackup"];
   readonly connectionsClosed: () => number;
   /** For how long an anchor on a chain is late; null where there are none. */
@@ -68,15 +72,8 @@ export type RunningOperation = {
 export function startOperation(options: OperationOptions): RunningOperation {
   const { config, secrets, ctx, metrics, evaluators } = options;
   const logRefusal = createRefusalLog(undefined, options.monotonicNow);
-  const auditChild = createAuditChild([...options.self, ...[AUDIT_ARGUMENT, config.data, publicKeysOf(ctx)]]);
-  const watchdog = createWatchdog(
-    auditChild.audit,
-    (messages) =>
-      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
-        disagreements: messages.length,
-      }),
-    Date.now,
-  );
+  const folder = folderOf(config, secrets);
+  const audit = folder === null ? NO_AUDIT : hourlyAudit(options, folder);
   const clock = createClockWatch({
     now: ctx.now,
     monotonicNow: options.monotonicNow,
@@ -90,7 +87,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       logWarning("the clock agrees again: deadlines, retention, recovery and payouts on chains go on"),
   });
   const troubles = troublesJob(options, () => vitals());
-  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), troubles], {
+  const scheduler = startScheduler([...jobsOf(options, clock), ...audit.jobs, troubles], {
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
@@ -101,17 +98,18 @@ export function startOperation(options: OperationOptions): RunningOperation {
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
       ledger: { readable, writable: written?.lastOutcome !== "failed" },
-      freeBytes: freeBytesOf(config.data),
+      freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
-      audit: watchdog.outcome(),
+      audit: audit.outcome(),
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),
+      database: options.database?.figures() ?? null,
     };
   };
   const figures = async (): Promise<Figures> => {
     const known = await vitals();
-    const { jobs, audit, freeBytes } = known;
+    const { jobs, audit, freeBytes, database } = known;
     return {
       ...(await ledgerFigures(ctx)),
       ...{ jobs, audit, freeBytes },
@@ -125,6 +123,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       witnesses: await options.witnesses(),
       deposits: await options.deposits(),
       treasuries: known.treasuries,
+      ...{ database, replicas: (await options.database?.replicas()) ?? [] },
     };
   };
   return {
@@ -139,7 +138,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       if (config.log === "requests") logRequest(answered);
     },
     async stop() {
-      auditChild.stop();
+      audit.stop();
       await scheduler.stop();
       // Without these, what came since the last runs of the jobs would be lost.
       await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
@@ -148,6 +147,29 @@ export function startOperation(options: OperationOptions): RunningOperation {
       );
     },
   };
+}
+
+type HourlyAudit = {
+  readonly jobs: readonly Job[];
+  outcome(): AuditOutcome | null;
+  stop(): void;
+};
+
+/** A database is audited by `holdfast audit` alone. */
+const NO_AUDIT: HourlyAudit = { jobs: [], outcome: () => null, stop: () => {} };
+
+function hourlyAudit({ self, ctx }: OperationOptions, dataFolder: string): HourlyAudit {
+  const child = createAuditChild([...self, ...[AUDIT_ARGUMENT, dataFolder, publicKeysOf(ctx)]]);
+  const { run, outcome } = createWatchdog(
+    child.audit,
+    (messages) =>
+      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
+        disagreements: messages.length,
+      }),
+    Date.now,
+  );
+  const job = { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run };
+  return { jobs: [job], outcome, stop: child.stop };
 }
 
 /** Tells admins what is wrong with the service, by what it knows of itself. */
@@ -239,7 +261,6 @@ type Run = (at: Context) => Promise<unknown>;
 
 function jobsOf(
   { ctx, config, lastSeenAt, monotonicNow, jobs: further }: OperationOptions,
-  audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
   /** The run goes by the time at which the clock agreed, since the clock may jump while it goes on. */
@@ -272,7 +293,6 @@ function jobsOf(
     { name: "notices", everyMs: SECOND_MS, run: onceAcknowledged(notices) },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     { name: "anchor", everyMs: config.checkpointMs, run: onceAcknowledged(JOBS.anchor) },
-    { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
   const own = jobs.map((job) => ({
     ...job,

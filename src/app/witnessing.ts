@@ -15,6 +15,7 @@ import type { Context, Witnessing } from "../services/context.ts";
 import { isCosigned, type Offered } from "../services/witness/offer.ts";
 import { ownLogOf } from "../services/witness/own-log.ts";
 import type { Store } from "../store/store.ts";
+import { folderOf } from "./database.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
@@ -33,13 +34,13 @@ const witnessKeyFrom = ({ witnessKey }: Secrets): RawKey => ({
 
 /** The key of a server: its first start makes it. Refused where the file holds none. */
 export const witnessKeyOfServer = (config: Config, secrets: Secrets): Uint8Array | Refusal =>
-  rawKeyOfServer(config, witnessKeyFrom(secrets));
+  rawKeyOfServer(folderOf(config, secrets), witnessKeyFrom(secrets));
 
 /** The key for a command, read at its first use. */
 export const witnessSeedOfCommand =
   (config: Config, secrets: Secrets, serverHasRun: boolean): WitnessSeed =>
   () =>
-    orThrow(rawKeyOfCommand(config, witnessKeyFrom(secrets), serverHasRun));
+    orThrow(rawKeyOfCommand(folderOf(config, secrets), witnessKeyFrom(secrets), serverHasRun));
 
 export function witnessingWith(
   config: Config,

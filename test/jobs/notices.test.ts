@@ -22,6 +22,7 @@ beforeEach(async () => {
   vitals = {
     ...{ ledger: { readable: true, writable: true }, freeBytes: null, jobs: [], audit: null, clock: null },
     treasuries: [],
+    database: null,
   };
 });
 afterEach(() => ctx.close());
