@@ -1,5 +1,8 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
+import { digestOfValues } from "../sql/row-digest.ts";
+import { importedTables } from "../sql/tables/ledger.ts";
+import { NUMBERED } from "../sqlite/audit/kept.ts";
 import { migrate } from "../sqlite/migrate.ts";
 import { type CopiedRow, type RowSource, type RowTarget, rowsQuery, sizeQuery } from "./copy-rows.ts";
 import type { LedgerTable } from "./ledger-tables.ts";
@@ -80,10 +83,23 @@ export function createLedgerFile(file: string): NewLedgerFile {
       },
     },
     finish() {
+      for (const table of NUMBERED) noteImported(raw, table);
       for (const { sql } of later) raw.run(sql);
     },
     close: () => raw.close(),
   };
+}
+
+const digestOfImported = digestOfValues(importedTables);
+
+/** Notes how far a table came from PostgreSQL, whose positions have gaps. */
+function noteImported(raw: Database, name: string): void {
+  const { last } =
+    raw.query<{ last: bigint | null }, []>(`SELECT max(position) AS last FROM ${name}`).get() ?? {};
+  if (last == null) return;
+  raw
+    .query("INSERT OR REPLACE INTO imported_tables (name, last, digest) VALUES (?, ?, ?)")
+    .run(name, last, digestOfImported({ name, last: Number(last) }));
 }
 
 const insertInto = ({ name, columns }: LedgerTable): string =>
