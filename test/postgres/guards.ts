@@ -37,7 +37,23 @@ afterAll(async () => {
   await postgres.close();
 }, TEST_MS);
 
-/** The rows of a ledger that Holdfast wrote, past the guards, which were asked when it did. */
+type Row = Readonly<Record<string, unknown>>;
+
+/** Tables that others look into, before these. */
+const FIRST = [
+  ...["organisations", "scopes", "users", "agents", "spend_sessions", "accounts", "deposits", "warrants"],
+  ...["purchases", "payees", "trace", "checks", "postings"],
+];
+/** Sums, which begin with nothing and are written once their parts are there. */
+const SUMS: Readonly<Record<string, readonly string[]>> = {
+  accounts: ["available", "held", "paid", "funding", "payable", "submitted", "posted"],
+  payees: ["payable", "submitted", "paid_out"],
+};
+
+/**
+ * The rows of a ledger that Holdfast wrote, as if all its commands had come in one batch: table by table, each row in its last state.
+ * The guards take it.
+ */
 async function copyGoodLedger(): Promise<void> {
   const ctx = createTestContext(SCRIPTED);
   await buildGoodLedger(ctx);
@@ -46,20 +62,45 @@ async function copyGoodLedger(): Promise<void> {
     .query<{ name: string }, []>(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
     )
-    .all();
-  await ledger`SET session_replication_role = replica`;
+    .all()
+    .map(({ name }) => name);
+  const rowsOf = (table: string): readonly Row[] =>
+    raw
+      .query<Row, []>(`SELECT rowid AS rowid, * FROM ${table}`)
+      .all()
+      .map(({ rowid, ...row }) => ("position" in row ? row : { rowid, ...row }));
   await ledger`DELETE FROM instances`;
-  for (const { name } of tables)
-    for (const row of raw.query<Record<string, unknown>, []>(`SELECT rowid AS rowid, * FROM ${name}`).all()) {
-      const columns = Object.keys(row).filter((column) => column !== "rowid" || !("position" in row));
+  for (const table of new Set([...FIRST, ...tables])) {
+    const empty = Object.fromEntries((SUMS[table] ?? []).map((column) => [column, 0n]));
+    // An organisation makes its scopes itself, with other numbers than these.
+    await ledger`SELECT set_config('session_replication_role', ${table === "organisations" ? "replica" : "origin"}, false)`;
+    await insert(
+      table,
+      rowsOf(table).map((row) => ({ ...row, ...empty })),
+    );
+  }
+  for (const [table, columns] of Object.entries(SUMS))
+    for (const row of rowsOf(table))
       await ledger.unsafe(
-        `INSERT INTO ${name} (${columns.map((column) => `"${column}"`).join(", ")}) VALUES (${columns.map((_, at) => `$${at + 1}`).join(", ")})`,
-        columns.map((column) => row[column]),
+        `UPDATE ${table} SET ${columns.map((column, at) => `${column} = $${at + 2}`).join(", ")} WHERE position = $1`,
+        [row.position, ...columns.map((column) => row[column])],
       );
-    }
-  await ledger`SET session_replication_role = origin`;
   raw.close();
   await ctx.close();
+}
+
+/** Inserts rows by one statement. */
+async function insert(table: string, rows: readonly Row[]): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
+  const places = rows.map(
+    (_, row) => `(${columns.map((__, column) => `$${row * columns.length + column + 1}`).join(", ")})`,
+  );
+  await ledger.unsafe(
+    `INSERT INTO ${table} (${columns.map((column) => `"${column}"`).join(", ")}) VALUES ${places.join(", ")}`,
+    rows.flatMap((row) => columns.map((column) => row[column])),
+  );
 }
 
 /** Gives new rows their numbers, as SQLite does by itself, and has those of its functions that the statements use. */
