@@ -6,6 +6,7 @@ import { onChains } from "./app/chains.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
+import { instancesOn, sharedSettings } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
@@ -115,9 +116,10 @@ async function startLocked(
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
+  const instances = instancesOn(null);
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, ...trust, baseUrl, warmChildren: 2, metrics },
+      ...{ config, secrets, store, instances, ...trust, baseUrl, warmChildren: 2, metrics },
       listeners: () => [{ address: config.host, port }],
       signInLog: createSignInLog(),
     },
@@ -125,6 +127,9 @@ async function startLocked(
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
   opened.defer(() => void walCheckpoint.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
+  if (differs) return differs;
+  opened.defer(instances.leave);
   await recover(ctx, store);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());

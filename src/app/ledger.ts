@@ -11,6 +11,7 @@ import { lockForServer } from "../store/sqlite/server-lock.ts";
 import type { SqliteStore } from "../store/sqlite/store.ts";
 import { backUpFolder, restoreFolder } from "./backups.ts";
 import { composeContext } from "./context.ts";
+import { instancesOn } from "./instances.ts";
 import { keysOfCommand, refuseUnopened } from "./keys.ts";
 import { runJobByHand } from "./operation.ts";
 import { settingRefusal } from "./setting-refusal.ts";
@@ -35,7 +36,13 @@ export async function openForCommands(
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
-  const { ctx } = composeContext({ config, secrets, store, keys, witnessSeed, baseUrl, ...alone }, opening);
+  // It does not join the instances: what it does beside them is safe to do twice.
+  const instances = instancesOn(null);
+  opening.defer(instances.leave);
+  const { ctx } = composeContext(
+    { config, secrets, store, instances, keys, witnessSeed, baseUrl, ...alone },
+    opening,
+  );
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }

@@ -102,7 +102,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
-      ledger: { readable, writable: written?.lastOutcome !== "failed" },
+      ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
       freeBytes: freeBytesOf(config.data),
       jobs,
       audit: watchdog.outcome(),
