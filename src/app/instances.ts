@@ -49,7 +49,7 @@ export async function sharedSettings(
   ]);
   return {
     HOLDFAST_BASE_URL: baseUrl,
-    HOLDFAST_EVM_RPC: x402.chains.ids.toSorted((one, other) => one - other).join(),
+    HOLDFAST_EVM_RPC: x402.chains.ids.join(),
     HOLDFAST_IDEMPOTENCY_DAYS: `${config.idempotencyDays}`,
     HOLDFAST_CAPSULE_DAYS: `${config.capsuleDays}`,
     HOLDFAST_SIGNING_KEY: sha256(textOf(tokens.jwks)),
