@@ -7,6 +7,7 @@ import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
 import { folderOf, refuseDatabaseOfServer, warnOfPlaintext } from "./app/database.ts";
+import { sharedSettings } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
@@ -110,7 +111,7 @@ async function startLocked(
   const metrics = createMetrics();
   warnOfPlaintext(secrets);
   const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
-  const { store, newestIdTime, finishWalCheckpoint, database } = secrets.database
+  const { store, newestIdTime, finishWalCheckpoint, database, instances } = secrets.database
     ? await openDatabase(secrets.database, watched)
     : openFolder(config.data, watched);
   opened.defer(store.close);
@@ -119,7 +120,7 @@ async function startLocked(
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, newestIdTime, ...trust, baseUrl, warmChildren: 2, metrics },
+      ...{ config, secrets, store, newestIdTime, instances, ...trust, baseUrl, warmChildren: 2, metrics },
       listeners: () => [{ address: config.host, port }],
       signInLog: createSignInLog(),
     },
@@ -127,6 +128,9 @@ async function startLocked(
   );
   const walCheckpoint = finishWalCheckpoint && walCheckpointJob(config, SELF, finishWalCheckpoint);
   opened.defer(() => void walCheckpoint?.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
+  if (differs) return differs;
+  opened.defer(instances.leave);
   await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());

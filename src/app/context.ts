@@ -29,7 +29,7 @@ import type { Context } from "../services/context.ts";
 import { createLive } from "../services/live/live.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
-import { ALONE } from "../store/instances.ts";
+import type { Instances } from "../store/instances.ts";
 import type { Store } from "../store/store.ts";
 import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
@@ -58,6 +58,7 @@ export type ContextParts = {
   readonly store: Store;
   /** The time in the newest id of the ledger, epoch milliseconds: new ids come after it. */
   readonly newestIdTime: number;
+  readonly instances: Instances;
   readonly keys: Keys;
   readonly witnessSeed: WitnessSeed;
   /** The text of the trusted root of Sigstore; null where no bundle is looked at. */
@@ -91,7 +92,7 @@ const capsulesWith = (config: Config): Context["capsules"] => ({
  * to `opened`.
  */
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
-  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics, signInLog } = parts;
+  const { config, secrets, store, instances, keys, baseUrl, listeners, metrics, signInLog } = parts;
   const newId = createIds(Date.now, random40, parts.newestIdTime);
   const memory = new EvaluatorMemory();
   const evaluator = createEvaluator({
@@ -100,7 +101,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: CHECK_RUN_MS_MAX,
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
-    size: warmChildren,
+    size: parts.warmChildren,
   });
   opened.defer(evaluator.close);
   const benchEvaluator = createEvaluator({
@@ -109,7 +110,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
-    size: Math.min(warmChildren, 1),
+    size: Math.min(parts.warmChildren, 1),
     // All runs of the bench count as sandbox, which has half of them.
     sizeMax: 8,
   });
@@ -122,8 +123,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   const sending = { store, newId, now: Date.now, post: sender.send };
   const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
-    store,
-    instances: ALONE,
+    ...{ store, instances },
     now: Date.now,
     newId,
     randomByte,

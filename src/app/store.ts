@@ -1,3 +1,4 @@
+import { SQL } from "bun";
 import packageJson from "../../package.json" with { type: "json" };
 import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
 import { refuseField } from "../core/errors.ts";
@@ -8,10 +9,12 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
+import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
+import { logStanding } from "./instances.ts";
 
 /** What a server knows of its database. */
 export type WatchedDatabase = {
@@ -28,6 +31,8 @@ export type OpenedStore = {
   readonly finishWalCheckpoint: (() => void) | null;
   /** Null where the ledger is in the data folder. */
   readonly database: WatchedDatabase | null;
+  /** The processes that serve the ledger. */
+  readonly instances: Instances;
 };
 
 type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
@@ -49,7 +54,7 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  return { store, newestIdTime, finishWalCheckpoint, database: null };
+  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE };
 }
 
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
@@ -61,7 +66,17 @@ export async function openDatabase(address: PostgresAddress, options: Options = 
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   const store = await openPostgresStore(address, { ...options, ...GIVEN });
   const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
-  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database };
+  const { connectionOptions } = await import("../store/postgres/address.ts");
+  const { postgresInstances } = await import("../store/postgres/instances.ts");
+  const instances = postgresInstances({
+    ...{
+      connect: () => new SQL({ ...connectionOptions(address, GIVEN.version), max: 1 }),
+      steadyNow,
+      onStanding: logStanding,
+    },
+    newId: () => createIds(Date.now, random40)("instance"),
+  });
+  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances };
 }
 
 /** How many rows of a table get their digests between two lines of the log. */

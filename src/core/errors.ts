@@ -9,6 +9,7 @@ const TYPES = {
   409: "conflict",
   429: "rate_limited",
   500: "api_error",
+  503: "unavailable",
 } as const;
 
 type Status = keyof typeof TYPES;
@@ -109,6 +110,10 @@ export const ERRORS = {
   rate_limit_exceeded: [429, "Too many requests; Retry-After says in how many seconds to retry."],
   audit_disagrees: [500, "The audit of a backup or a copy disagrees: its ledger contradicts itself."],
   internal_error: [500, "An unexpected fault of the service."],
+  instance_lost: [
+    503,
+    "This instance has lost the database; the same request to another one, or later, is answered.",
+  ],
 } as const satisfies Record<string, readonly [Status, string]>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -5,6 +5,7 @@ import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import { isHttps } from "../core/source-url.ts";
 import type { Context } from "../services/context.ts";
+import { refuseLost } from "../services/instance.ts";
 import { fromOneSnapshot } from "../services/one-snapshot.ts";
 import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
@@ -240,7 +241,7 @@ async function checkedResult(
   const { route, params } = found;
   const { rule, models } = route;
   call.route = route.path;
-  const refused = refuseByRule(call, rule, checks);
+  const refused = refuseByRule(call, rule, checks) ?? (call.method === "GET" ? null : refuseLost(call.ctx));
   if (refused) return refused;
   const key = rule.idempotent ? readIdempotencyKey(call.headers.get("idempotency-key")) : null;
   if (isRefusal(key)) return key;

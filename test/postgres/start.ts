@@ -8,7 +8,7 @@ import { type PostgresAddress, parsePostgresAddress } from "../../src/store/post
 import { problemAt, replicasOf } from "../../src/store/postgres/server.ts";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
-import { type Postgres, startPostgres } from "./server.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
 const VERSION = "1.2.3";
