@@ -12,6 +12,7 @@ import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
+import { shareWithOthers } from "./app/sharing.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
@@ -112,12 +113,14 @@ async function startLocked(
     migrationWatch: watchMigration(progress),
   });
   opened.defer(store.close);
+  // One server has a folder for itself.
+  const shared = null;
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, ...trust, baseUrl, warmChildren: 2, metrics },
+      ...{ config, secrets, store, shared, ...trust, baseUrl, warmChildren: 2, metrics },
       listeners: () => [{ address: config.host, port }],
       signInLog: createSignInLog(),
     },
@@ -132,6 +135,7 @@ async function startLocked(
   const { anchoring, deposits, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
   const solvency = solvencyJobs(ctx, config);
+  const sharing = shareWithOthers(shared, config.rateLimits, ctx.now);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
@@ -139,7 +143,7 @@ async function startLocked(
     ...{ witnesses: witnesses.figures, deposits, treasuries: solvency.seen },
     jobs: [
       ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
-      ...solvency.jobs,
+      ...[...solvency.jobs, ...sharing.jobs],
     ],
   });
   opened.defer(async () => {
@@ -154,6 +158,7 @@ async function startLocked(
       pages: receiptAssets,
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
+      ...sharing.options,
       trustedProxies: config.trustProxy,
       secretHashes: { worker: hashOf(secrets.workerSecret), messaging: hashOf(secrets.messagingSecret) },
       onFault: (error, requestId, who) =>

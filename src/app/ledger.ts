@@ -34,8 +34,13 @@ export async function openForCommands(
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
+  // A command signs nobody in.
+  const shared = null;
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
-  const { ctx } = composeContext({ config, secrets, store, keys, witnessSeed, baseUrl, ...alone }, opening);
+  const { ctx } = composeContext(
+    { config, secrets, store, shared, keys, witnessSeed, baseUrl, ...alone },
+    opening,
+  );
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }

@@ -32,6 +32,7 @@ import type { WebhookRequest, WebhookSender } from "../platform/webhook-sender.t
 import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
 import type { Scope } from "../store/scope.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInFailures } from "./auth/failures.ts";
 import type { KeyUses } from "./auth/key-uses.ts";
@@ -45,13 +46,15 @@ import type { DeliverySlots } from "./webhooks/slots.ts";
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
   readonly store: Store;
+  /** What this instance remembers together with those that share its ledger; null where it has the ledger for itself. */
+  readonly shared: SharedMemory | null;
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly newId: NewId;
   /** One byte of a cryptographic source. */
   readonly randomByte: () => number;
   readonly passwords: Passwords;
-  readonly signInThrottle: SignInThrottle;
+  readonly signInThrottle: SignInThrottle<void | Promise<void>>;
   readonly signInLog: SignInLog;
   readonly signInFailures: SignInFailures;
   readonly startLinks: StartLinks;

@@ -121,6 +121,7 @@ export function createTestContext(
   });
   return {
     store,
+    shared: null,
     reader: reading.reader,
     now,
     newId: createIds(now, random40, store.newestIdTime),
