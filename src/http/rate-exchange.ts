@@ -58,9 +58,8 @@ export function createSharedRateCounters(
     if (used > (state.known.get(name) ?? 0)) state.due.set(name, used);
   }
 
-  /** Whether others are told of a caller: it is one of so many, or they have told of it themselves. */
-  function isToldOf(name: string, kind: Kind, used: number, limit: number, others: number): boolean {
-    if (others > 0) return true;
+  /** Whether others are told of a caller although they have not told of it. */
+  function isToldOf(name: string, kind: Kind, used: number, limit: number): boolean {
     if (used <= (limit * UNTOLD_PART) / instances) return false;
     const told = state.told[kind];
     return told.size < toldMax[kind] ? told.add(name).has(name) : told.has(name);
@@ -72,7 +71,7 @@ export function createSharedRateCounters(
       const name = nameOf(bucket, caller);
       const limit = limits[bucket];
       const others = stateAt(now).others.get(name) ?? 0;
-      if (isToldOf(name, kindOf(caller), used, limit, others)) tell(name, used);
+      if (isToldOf(name, kindOf(caller), used, limit)) tell(name, used);
       return budgetOf(limit, used + others, now);
     },
     peek(bucket, caller, now) {
