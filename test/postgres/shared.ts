@@ -463,10 +463,10 @@ describe("over HTTP, at two instances of one ledger", () => {
         { email: "nobody@example.com", password: "wrong" },
         callerAt("192.0.2.1"),
       );
-      expect(wrong).toMatchObject({
-        refused: "rate_limit_exceeded",
-        message: expect.stringContaining("instances"),
-      });
+      expect(isRefusal(wrong) && [wrong.refused, wrong.message.includes("all instances")]).toEqual([
+        "rate_limit_exceeded",
+        true,
+      ]);
     }
     const shared = { keep: down, take: down, useOnce: down, release: down };
     const challenges = createSharedChallenges(shared, vault);
