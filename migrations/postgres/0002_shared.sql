@@ -38,5 +38,5 @@ CREATE TABLE rate_counts (
   instance text COLLATE "C" NOT NULL,
   caller text COLLATE "C" NOT NULL,
   used int8 NOT NULL,
-  PRIMARY KEY (window_number, instance, caller)
+  PRIMARY KEY (window_number, caller, instance)
 ) WITH (fillfactor = 50);

@@ -9,8 +9,8 @@ import type { AttemptCounter, Attempts, SharedAttempts, SharedMemory } from "../
 const UNDER_WAY_MS = MINUTE_MS;
 /** What has ended is kept for so long still, in case the clock of the next database is behind. */
 const MARGIN_MS = MINUTE_MS;
-/** How many rows of each table are deleted at once. */
-const FORGOTTEN_MAX = 1_000;
+/** How many rows of each table are deleted at once: more than an instance makes in the minute between. */
+const FORGOTTEN_MAX = 10_000;
 const ANSWER_MS_MAX = 3 * SECOND_MS;
 const TRIES_MAX = 5;
 /** Two transactions stood in each other's way, and one of them was undone: serialization_failure, deadlock_detected. */
@@ -254,7 +254,7 @@ const ITSELF = "";
 const TELL = `
   INSERT INTO rate_counts AS known (window_number, instance, caller, used)
   SELECT $1::int8, $2::text, caller, used FROM unnest($3::text[], $4::int8[]) AS told (caller, used)
-  ON CONFLICT (window_number, instance, caller) DO UPDATE SET used = excluded.used
+  ON CONFLICT (window_number, caller, instance) DO UPDATE SET used = excluded.used
     WHERE known.used <> excluded.used`;
 const HEAR = `
   SELECT caller, sum(used)::int8 AS used FROM rate_counts
@@ -262,7 +262,7 @@ const HEAR = `
 /** At the beginning of a window the others may not have told anything yet, so those of the last one count too. */
 const COUNT_INSTANCES = `
   SELECT count(DISTINCT instance) AS instances FROM rate_counts
-  WHERE window_number BETWEEN $1::int8 - 1 AND $1::int8 AND caller = '${ITSELF}'`;
+  WHERE window_number = ANY(ARRAY[$1::int8 - 1, $1::int8]) AND caller = '${ITSELF}'`;
 
 /** Where it has ended is asked outside too: a row that was renewed while it was waited for stays. */
 const forgetRows = (table: string, key: string, hasEnded: string): string => `
@@ -272,7 +272,7 @@ const FORGET = [
   forgetRows("used_tokens", "token_hash", "ends_at <= now_ms - $1::int8"),
   forgetRows("kept_values", "token_hash", "ends_at <= now_ms - $1::int8"),
   forgetRows("attempts", "key_hash", "ends_at <= now_ms - $1::int8 AND under_way_until <= now_ms - $1::int8"),
-  `DELETE FROM rate_counts WHERE (window_number, instance, caller) IN (
-    SELECT window_number, instance, caller FROM rate_counts, ${CLOCK}
-    WHERE window_number < (now_ms - $1::int8) / ${MINUTE_MS} - 1 ORDER BY window_number LIMIT 10 * $2::int8)`,
+  `DELETE FROM rate_counts WHERE (window_number, caller, instance) IN (
+    SELECT window_number, caller, instance FROM rate_counts, ${CLOCK}
+    WHERE window_number < (now_ms - $1::int8) / ${MINUTE_MS} - 1 ORDER BY window_number LIMIT $2::int8)`,
 ];
