@@ -172,10 +172,11 @@ const tried = (account: string | null, network: string, by: Tried["by"] = "passw
 const ADA: Asker = { kind: "person", id: "usr_ada" };
 const REGISTRATION: Ceremony = { kind: "registration", userId: "usr_ada" };
 
-describe.each([
+const STARTS = [
   ["one instance, in memory", alone],
   ["two instances, in PostgreSQL", together],
-])("%s", (_, start) => {
+] as const;
+describe.each(STARTS)("%s", (_, start) => {
   /** Tries one after the other, at each instance in turn. Answers how many were admitted at once. */
   async function admitted(two: Two, tries: readonly Tried[], failed = true): Promise<number> {
     let count = 0;
