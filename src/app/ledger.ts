@@ -35,11 +35,16 @@ export async function openForCommands(
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
+  // A command signs nobody in.
+  const shared = null;
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
   // It does not join the instances: what it does beside them is safe to do twice.
   opening.defer(instances.leave);
-  const parts = { config, secrets, store, newestIdTime, instances, keys, witnessSeed, baseUrl, ...alone };
-  const { ctx } = composeContext(parts, opening);
+  const ledger = { store, newestIdTime, instances, shared };
+  const { ctx } = composeContext(
+    { config, secrets, ...ledger, keys, witnessSeed, baseUrl, ...alone },
+    opening,
+  );
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }

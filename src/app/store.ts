@@ -11,6 +11,7 @@ import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
@@ -33,6 +34,8 @@ export type OpenedStore = {
   readonly database: WatchedDatabase | null;
   /** The processes that serve the ledger. */
   readonly instances: Instances;
+  /** What they remember together; null where there is but one. */
+  readonly shared: (SharedMemory & { close(): Promise<void> }) | null;
 };
 
 type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
@@ -54,7 +57,7 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE };
+  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
 }
 
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
@@ -68,15 +71,12 @@ export async function openDatabase(address: PostgresAddress, options: Options = 
   const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
   const { connectionOptions } = await import("../store/postgres/address.ts");
   const { postgresInstances } = await import("../store/postgres/instances.ts");
-  const instances = postgresInstances({
-    ...{
-      connect: () => new SQL({ ...connectionOptions(address, GIVEN.version), max: 1 }),
-      steadyNow,
-      onStanding: logStanding,
-    },
-    newId: () => createIds(Date.now, random40)("instance"),
-  });
-  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances };
+  const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
+  const connect = () => new SQL({ ...connectionOptions(address, GIVEN.version), max: 1 });
+  const newId = () => createIds(Date.now, random40)("instance");
+  const instances = postgresInstances({ connect, newId, steadyNow, onStanding: logStanding });
+  const shared = createPostgresSharedMemory({ connect, instance: newId() });
+  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
 }
 
 /** How many rows of a table get their digests between two lines of the log. */

@@ -145,6 +145,20 @@ export const typeOf = (code: ErrorCode): ErrorType =>
 /** A fault that was undone: everything is as before the request, so it may be sent again with the same key. */
 export class UndoneFault extends Error {}
 
+/** The database did not keep, within its time, what all instances that share it have to know. It may have kept it. */
+export class UnsharedFault extends Error {}
+
+const UNSHARED = refuse(
+  "rate_limit_exceeded",
+  "What all instances have to know of this cannot be kept now, so nothing was done. Try again in a second.",
+);
+
+/** The refusal of what cannot be decided without the other instances. Any other error is thrown again. */
+export function refusedUnshared(error: unknown): Refusal {
+  if (error instanceof UnsharedFault) return UNSHARED;
+  throw error;
+}
+
 /** The innermost cause of an error. The errors around it may quote a whole SQL statement with its values, also with hashes. */
 export function rootCause(error: unknown): unknown {
   let root = error;

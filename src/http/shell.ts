@@ -59,6 +59,8 @@ export type HttpOptions = {
   /** The console. Its pages are routes that the API's description does not have. */
   readonly site?: Site;
   readonly rateLimits: RateLimits;
+  /** Those that this instance shares with others; by default they are its own. */
+  readonly rateCounters?: RateCounters;
   readonly trustedProxies: readonly Network[];
   /** Those of the secrets that machines call with. By default none is configured. */
   readonly secretHashes?: SecretHashes;
@@ -93,7 +95,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   const setup: Setup = {
     ...{ ctx, docsUrl, pages, receiptPages, site, operation, trustedProxies, answers, onFault },
   };
-  const counters = createRateCounters(options.rateLimits);
+  const counters = options.rateCounters ?? createRateCounters(options.rateLimits);
   const checks: Checks = { counters, secretHashes, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
   const lookForProxy = proxyLookOut(options);
