@@ -36,11 +36,14 @@ import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
 import { parseAssets, parseEndpoints } from "./core/x402/settings.ts";
+import { type PostgresAddress, parsePostgresAddress } from "./store/postgres/address.ts";
 
 /** The checked configuration (docs/configuration, "Configuration"). No other module reads the environment. */
 export type Config = {
-  /** The data folder. */
+  /** The data folder; it is not looked at where the ledger is in a database. */
   readonly data: string;
+  /** Whether the database may be reached over a network without TLS. */
+  readonly databasePlaintext: boolean;
   readonly host: string;
   /** 0 stands for any free port. */
   readonly port: number;
@@ -101,6 +104,8 @@ export type Log = (typeof LOGS)[number];
 
 /** The secrets, apart from the configuration, so that no log or page shows one by mistake. */
 export type Secrets = {
+  /** The database that the ledger is in, with its password; null where it is in the data folder. */
+  readonly database: PostgresAddress | null;
   /** 32 bytes; null means the one in the data folder. */
   readonly masterKey: Uint8Array | null;
   /** The same, of the key that authenticates backups. */
@@ -135,6 +140,7 @@ export type Secrets = {
 
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
+  database: null,
   masterKey: null,
   backupKey: null,
   witnessKey: null,
@@ -155,6 +161,9 @@ export const NO_SECRETS: Secrets = {
 
 const text: Parse<string> = (given) => given;
 
+const yesOrNo: Parse<boolean> = (given) =>
+  given === "true" || (given === "false" ? false : { problem: "must be true or false" });
+
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
 
@@ -162,6 +171,7 @@ const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
   DATA: text,
+  DATABASE_PLAINTEXT: yesOrNo,
   HOST: text,
   PORT: integer(0, 65_535),
   BASE_URL: url,
@@ -208,6 +218,7 @@ const SETTINGS = {
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
+  DATABASE: parsePostgresAddress,
   MASTER_KEY: key,
   BACKUP_KEY: key,
   WITNESS_KEY: key,
@@ -291,6 +302,7 @@ export function readSecrets(
   const values = parseAll(SECRETS, given);
   if (isRefusal(values)) return values;
   return {
+    database: values.DATABASE ?? null,
     masterKey: values.MASTER_KEY ?? null,
     backupKey: values.BACKUP_KEY ?? null,
     witnessKey: values.WITNESS_KEY ?? null,
@@ -314,7 +326,7 @@ export function readSecrets(
 export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
 
 const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
-  data: values.DATA ?? "./data",
+  ...{ data: values.DATA ?? "./data", databasePlaintext: values.DATABASE_PLAINTEXT ?? false },
   ...{ host: values.HOST ?? "127.0.0.1", port: values.PORT ?? 8080 },
   ...{ baseUrl: values.BASE_URL ?? null, docsUrl: values.DOCS_URL ?? null },
   allowNetworks: values.ALLOW_NETWORKS ?? [],

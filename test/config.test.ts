@@ -6,6 +6,7 @@ import type { TreasuryPlan, TreasuryToken } from "../src/core/treasury.ts";
 
 const DEFAULTS: Config = {
   data: "./data",
+  databasePlaintext: false,
   host: "127.0.0.1",
   port: 8080,
   baseUrl: null,

@@ -671,8 +671,7 @@ CREATE TABLE payees (
   submitted int8 NOT NULL,
   paid_out int8 NOT NULL,
   PRIMARY KEY (position),
-  CONSTRAINT payees_not_negative CHECK (payable >= 0 AND submitted >= 0 AND paid_out >= 0),
-  CONSTRAINT payees_integers CHECK (payable > '-9223372036854775808'::int8 AND submitted > '-9223372036854775808'::int8 AND paid_out > '-9223372036854775808'::int8)
+  CONSTRAINT payees_not_negative CHECK (payable >= 0 AND submitted >= 0 AND paid_out >= 0)
 );
 CREATE UNIQUE INDEX payees_by_name ON payees (account, payee);
 CREATE INDEX payees_owed ON payees (account, position) WHERE payable > 0;

@@ -29,7 +29,8 @@ import type { Context } from "../services/context.ts";
 import { createLive } from "../services/live/live.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
-import type { SqliteStore } from "../store/sqlite/store.ts";
+import { ALONE } from "../store/instances.ts";
+import type { Store } from "../store/store.ts";
 import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
@@ -54,7 +55,9 @@ type Listener = { readonly address: string; readonly port: number };
 export type ContextParts = {
   readonly config: Config;
   readonly secrets: Secrets;
-  readonly store: SqliteStore;
+  readonly store: Store;
+  /** The time in the newest id of the ledger, epoch milliseconds: new ids come after it. */
+  readonly newestIdTime: number;
   readonly keys: Keys;
   readonly witnessSeed: WitnessSeed;
   /** The text of the trusted root of Sigstore; null where no bundle is looked at. */
@@ -89,7 +92,7 @@ const capsulesWith = (config: Config): Context["capsules"] => ({
  */
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
   const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics, signInLog } = parts;
-  const newId = createIds(Date.now, random40, store.newestIdTime);
+  const newId = createIds(Date.now, random40, parts.newestIdTime);
   const memory = new EvaluatorMemory();
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
@@ -120,6 +123,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
     store,
+    instances: ALONE,
     now: Date.now,
     newId,
     randomByte,

@@ -1,4 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
+import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
+import { refuseField } from "../core/errors.ts";
 import { createIds } from "../core/ids.ts";
 import type { Progress } from "../core/progress.ts";
 import { withReserve } from "../platform/descriptors.ts";
@@ -6,23 +8,61 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
+import type { PostgresAddress } from "../store/postgres/address.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
-import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
+import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
+import type { Store } from "../store/store.ts";
 
-/** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */
-export const openStore = (
-  dataFolder: string,
-  options: Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch"> = {},
-): SqliteStore =>
-  openSqliteStore(dataFolder, {
+/** What a server knows of its database. */
+export type WatchedDatabase = {
+  figures(): DatabaseFigures;
+  replicas(): Promise<readonly ReplicaFigures[]>;
+};
+
+/** The ledger, opened by one of the two engines. */
+export type OpenedStore = {
+  readonly store: Store;
+  /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
+  readonly newestIdTime: number;
+  /** Copies the rest of the embedded engine's write-ahead log; null where the ledger is in a database. */
+  readonly finishWalCheckpoint: (() => void) | null;
+  /** Null where the ledger is in the data folder. */
+  readonly database: WatchedDatabase | null;
+};
+
+type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
+
+/** What both engines are given: the machine's clock, and who this executable is. */
+const GIVEN = {
+  version: packageJson.version,
+  now: Date.now,
+  steadyNow,
+  newInstanceId: () => createIds(Date.now, random40)("instance"),
+};
+
+/** Opens the ledger of a data folder. Throws where it cannot be opened. */
+export function openFolder(dataFolder: string, options: Options = {}): OpenedStore {
+  const store = openSqliteStore(dataFolder, {
     ...options,
-    version: packageJson.version,
-    now: Date.now,
-    steadyNow,
+    ...GIVEN,
     opening: (open) => withReserve("this thread", open),
     freeBytes: () => freeBytesOf(dataFolder),
-    newInstanceId: () => createIds(Date.now, random40)("instance"),
   });
+  const { newestIdTime, finishWalCheckpoint } = store;
+  return { store, newestIdTime, finishWalCheckpoint, database: null };
+}
+
+/** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
+export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
+  // The engine is loaded by those alone who ask for it.
+  const { problemAt, replicasOf } = await import("../store/postgres/server.ts");
+  const problem = await problemAt(address, GIVEN.version, GIVEN.now);
+  if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  const store = await openPostgresStore(address, { ...options, ...GIVEN });
+  const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
+  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database };
+}
 
 /** How many rows of a table get their digests between two lines of the log. */
 const LOGGED_ROWS = 100_000;

@@ -61,7 +61,10 @@ export type OpenLedger = { readonly ctx: Context; close(): Promise<void> };
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  readonly dataFolder: string;
+  /** Null where the ledger is in a database. */
+  readonly dataFolder: string | null;
+  /** The name of that database; null where the ledger is in the data folder. */
+  readonly database: string | null;
   /** The link with which the first organisation is made; null where there is one. */
   readonly setUpUrl: string | null;
   /** Resolves when a signal has stopped the server and its running requests and jobs have ended. */

@@ -2,6 +2,7 @@ import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
 import type { Count, Counters, Distribution } from "./counters.ts";
+import { createDatabaseGauges } from "./database-gauges.ts";
 import { createDepositGauges } from "./deposit-gauges.ts";
 import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
@@ -99,11 +100,13 @@ const MONEY_MAX = 500;
 function createGauges(registers: Registry[], startedAt: number): (figures: Figures) => void {
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Gauge<Label>({ name, help, labelNames: [...labelNames], registers });
-  /** A counter whose value is kept elsewhere. */
+  /** A counter whose value is kept elsewhere. Without a value it is missing. */
   const total = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) => {
     const counter = new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
     return (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => {
       counter.reset();
+      // The reset gave a counter without labels the value 0.
+      if (values.length === 0 && labelNames.length === 0) counter.remove();
       for (const [labels, value] of values) counter.inc(labels, value);
     };
   };
@@ -140,6 +143,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showWitnesses = createWitnessGauges(gauge, total);
   const showPayouts = createPayoutGauges(gauge);
   const showTreasuries = createTreasuryGauges(gauge);
+  const showDatabase = createDatabaseGauges(gauge, total);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
     for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
@@ -165,6 +169,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showWitnesses(figures.witnesses);
     showPayouts(figures.rails);
     showTreasuries(figures.treasuries);
+    showDatabase(figures);
     showProcess();
   };
 }

@@ -50,7 +50,7 @@ test("the child copies the log, and the writer then starts it anew", async () =>
     SELF,
     (ctx.store as SqliteStore).finishWalCheckpoint,
   );
-  await job.run();
+  await job.run(ctx);
   await ctx.store.probe();
   expect(logPages()).toBeLessThan(10);
   await stop();
@@ -63,8 +63,8 @@ test("without a child the writer copies the log, and the job fails", async () =>
     FAILING,
     (ctx.store as SqliteStore).finishWalCheckpoint,
   );
-  expect(job.run()).rejects.toThrow("the process that copies the write-ahead log ended");
-  await job.run().catch(() => {});
+  expect(job.run(ctx)).rejects.toThrow("the process that copies the write-ahead log ended");
+  await job.run(ctx).catch(() => {});
   await ctx.store.probe();
   expect(logPages()).toBeLessThan(10);
   await stop();
@@ -75,7 +75,7 @@ test("a short log is left to the child", async () => {
   const { job, stop } = walCheckpointJob({ ...DEFAULTS, data: ctx.folder }, SELF, () => {
     finished += 1;
   });
-  await job.run();
+  await job.run(ctx);
   expect(finished).toBe(0);
   await stop();
 });

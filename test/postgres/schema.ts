@@ -1,12 +1,10 @@
 /** The tables on PostgreSQL: how they are made and changed, and that they are SQLite's. */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
-import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { createConnections } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 

@@ -26,6 +26,7 @@ import type { After } from "../../src/services/auth/waiting-room.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createLive } from "../../src/services/live/live.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
+import { ALONE } from "../../src/store/instances.ts";
 import { tellingBy } from "./channels.ts";
 import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
 import { evaluate } from "./evaluate.ts";
@@ -115,6 +116,7 @@ export function createTestContext(
   });
   return {
     store,
+    instances: ALONE,
     ledger,
     reader: ledger.reader,
     now,

@@ -22,7 +22,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   jobs: ["core", "services"],
   // The guided tour runs the whole service, as main does.
   demo: ["app", "config", "core", "types of resources", "services"],
-  config: ["core"],
+  // The address of a database is read as every other setting is.
+  config: ["core", "postgres"],
 };
 const COMPOSITION_ROOT = ["main", "app"];
 

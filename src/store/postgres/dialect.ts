@@ -22,14 +22,11 @@ export type Translated = {
   /** In SQLite's dialect. */
   readonly text: string;
   bind(values: readonly SqlValue[]): Bound;
-  /**
-   * Which questions may be grouped: those with the same signature. Null where they cannot be, since they ask nothing or are no
-   * SELECT.
-   */
+  /** Questions that have the same one may be grouped. Null where there is nothing to group by: no values, or no SELECT. */
   signatureOf(values: readonly SqlValue[]): string | null;
   /**
-   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is the column before
-   * those of the statement; a question without an answer has no row.
+   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is
+   * the column before those of the statement (`ord`). The rows of a question are in their order; one without an answer has none.
    */
   group(questions: readonly (readonly SqlValue[])[], rows: "all" | "first"): Grouped;
 };
@@ -57,9 +54,10 @@ export function toPostgres(statement: string): Translated {
   const parts = partsOf(statement);
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
+  const isOrdered = /\border by\b/i.test(statement);
   const grouped = {
-    all: kept((types) => groupedText(parts, types, "")),
-    first: kept((types) => groupedText(parts, types, " LIMIT 1")),
+    all: kept((types) => groupedText(parts, types, isOrdered ? IN_ORDER : AS_THEY_COME)),
+    first: kept((types) => groupedText(parts, types, FIRST)),
   };
   return {
     text: statement,
@@ -142,13 +140,35 @@ function boundText(parts: readonly Part[], types: readonly ValueType[]): string 
   });
 }
 
-function groupedText(parts: readonly Part[], types: readonly ValueType[], limit: string): string {
+/** How the rows of each question are taken from its answer `s`. Across a join PostgreSQL keeps no order that is not said at its end. */
+type Taking = {
+  readonly select: string;
+  readonly limit: string;
+  readonly columns: string;
+  readonly order: string;
+};
+const FIRST: Taking = { select: "*", limit: " LIMIT 1", columns: "r.*", order: "" };
+const AS_THEY_COME: Taking = { ...FIRST, limit: "" };
+const IN_ORDER: Taking = {
+  select: "s, row_number() OVER () AS number",
+  limit: "",
+  columns: "(r.s).*",
+  order: " ORDER BY q.ord, r.number",
+};
+
+function groupedText(
+  parts: readonly Part[],
+  types: readonly ValueType[],
+  { select, limit, columns, order }: Taking,
+): string {
   const numbers = numbersOf(types);
   const given = types.filter((type) => type !== "null");
   const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
   const names = given.map((_, at) => `p${at + 1}`).join(", ");
   const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
-  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s${limit}) AS r`;
+  const questions = `unnest(${lists}) WITH ORDINALITY AS q(${names}, ord)`;
+  const answer = `SELECT ${select} FROM (${statement}) AS s${limit}`;
+  return `SELECT q.ord, ${columns} FROM ${questions} CROSS JOIN LATERAL (${answer}) AS r${order}`;
 }
 
 /** Makes each text once. */

@@ -1,8 +1,7 @@
-import type { SQL } from "bun";
 import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
-import { BEGIN, ConnectionLost, ROLLBACK, reserveSession, type Session, sqlStateOf } from "./client.ts";
+import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
 import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
@@ -71,14 +70,14 @@ export type Lanes = {
 
 /** @param onCommitted is called when a batch is on disk, before its commands are answered */
 export function createLanes(
-  pool: SQL,
+  sessions: Sessions,
   parts: BatchParts,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
     ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
   };
-  const lanes = Array.from({ length: LANES }, () => createLane(pool, parts, figures, onCommitted));
+  const lanes = Array.from({ length: LANES }, () => createLane(sessions, parts, figures, onCommitted));
   let closed = false;
   return {
     figures,
@@ -90,7 +89,7 @@ export function createLanes(
       }),
     async alone(work) {
       if (closed) throw new Error("the store is closed");
-      const session = await reserveSession(pool);
+      const session = await sessions.reserve();
       try {
         return await work(session);
       } finally {
@@ -107,7 +106,7 @@ export function createLanes(
 const laneOf = (organisationId: string): number => Number(Bun.hash(organisationId) % BigInt(LANES));
 
 function createLane(
-  pool: SQL,
+  sessions: Sessions,
   parts: BatchParts,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[2],
@@ -122,12 +121,12 @@ function createLane(
     const begunAt = performance.now();
     let committed: Committed;
     try {
-      session ??= await reserveSession(pool);
+      session ??= await sessions.reserve();
       committed = await runBatch(session, commands, locks, parts);
     } catch (error) {
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
-      const found = error instanceof OutcomeUnknown ? await outcomeOf(pool, error.id, locks) : null;
+      const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
       if (!(error instanceof OutcomeUnknown && found === true))
         return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
       committed = error.committed;
@@ -233,11 +232,11 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
  * Whether a transaction whose COMMIT was not answered took place; null where the database does not say in time. It is asked under the
  * same locks, which the transaction keeps as long as it may still commit.
  */
-async function outcomeOf(pool: SQL, id: string, locks: Locks): Promise<boolean | null> {
+async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<boolean | null> {
   const until = performance.now() + UNKNOWN_MS_MAX;
   while (performance.now() < until) {
     try {
-      const session = await reserveSession(pool);
+      const session = await sessions.reserve();
       try {
         await session.exchange([BEGIN, ...lockStatements(locks)]);
         const text = "SELECT 1 FROM commits WHERE id = $1::text";

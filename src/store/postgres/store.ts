@@ -1,4 +1,5 @@
 import { SQL } from "bun";
+import type { DatabaseFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createApply } from "../sql/apply.ts";
 import type { SqlDatabase } from "../sql/database.ts";
@@ -11,9 +12,9 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
-import { reserveSession } from "./client.ts";
+import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
-import { createLanes, LANES, type LaneFigures } from "./lanes.ts";
+import { createLanes, LANES } from "./lanes.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
@@ -38,7 +39,7 @@ export type PostgresStoreOptions = {
 export interface PostgresStore extends Store {
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
-  figures(): Readonly<LaneFigures>;
+  figures(): DatabaseFigures;
 }
 
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
@@ -60,16 +61,17 @@ export async function openPostgresStore(
   });
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   await migratePostgres(pool, { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) });
+  const sessions = createSessions(pool);
   const replay = createReplay();
   const { connection } = replay;
-  const known = await ask(pool, replay, () => ({
+  const known = await ask(sessions, replay, () => ({
     newestIdTime: newestIdTime(connection.raw),
     recordedAt: newestRecord(connection.raw),
   }));
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const snapshots = createReadSnapshots(pool, replay, createSqlReader(connection));
+  const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
   const process = crypto.randomUUID();
   const others = followOthers(pool, process);
   const watchers = createWatchers(others.haveCommitted);
@@ -78,7 +80,7 @@ export async function openPostgresStore(
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
-  const lanes = createLanes(pool, parts, ({ writes, time }, commands, durationMs) => {
+  const lanes = createLanes(sessions, parts, ({ writes, time }, commands, durationMs) => {
     if (writes.length > 0) clock.recorded(time);
     watchers.written(writes);
     snapshots.refresh();
@@ -92,7 +94,7 @@ export async function openPostgresStore(
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
-    figures: () => lanes.figures,
+    figures: () => ({ ...lanes.figures, ...sessions.health }),
     async audit() {
       throw new Error("no audit yet");
     },
@@ -113,8 +115,8 @@ const newestRecord = (raw: SqlDatabase): number =>
   Number(raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get()?.at ?? -1n);
 
 /** Reads outside of a snapshot. */
-async function ask<Result>(pool: SQL, replay: Replay, work: () => Result): Promise<Result> {
-  const session = await reserveSession(pool);
+async function ask<Result>(sessions: Sessions, replay: Replay, work: () => Result): Promise<Result> {
+  const session = await sessions.reserve();
   try {
     const answers = new Map();
     for (;;) {
