@@ -56,7 +56,7 @@ export function openTestLedger(folder: string): TestLedger {
     ENGINE === "postgres" ? onPostgres(folder) : embedded(folder);
   const rows: TestLedger["rows"] = (sql, ...values) => readable.prepare<Row, SqlValue[]>(sql).all(...values);
   const allRows: TestLedger["allRows"] = (table, where = "true", ...values) =>
-    rows(`SELECT * FROM ${table} WHERE ${where} ORDER BY ${placeOf(table)}`, ...values);
+    rows(`SELECT ${columnsOf(table)} FROM ${table} WHERE ${where} ORDER BY ${placeOf(table)}`, ...values);
   return {
     reader: createSqlReader({ raw: readable, tables: drizzle(readable as never) }),
     rows,
@@ -80,6 +80,8 @@ export function openTestLedger(folder: string): TestLedger {
     close,
   };
 }
+
+const columnsOf = (table: string): string => [...(TABLES.get(table) ?? [])].join(", ");
 
 const bytesOf = (value: Row[string]): Uint8Array =>
   value instanceof Uint8Array ? value : Buffer.from(`${value}`);
