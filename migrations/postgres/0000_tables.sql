@@ -42,6 +42,15 @@ CREATE TABLE accounts (
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX accounts_by_scope ON accounts (scope, asset);
 
+CREATE TABLE imported_tables (
+  name text COLLATE "C" NOT NULL,
+  last int8 NOT NULL,
+  digest int8,
+  rowid int8 NOT NULL,
+  PRIMARY KEY (name)
+);
+CREATE UNIQUE INDEX imported_tables_by_row ON imported_tables (rowid);
+
 CREATE TABLE organisations (
   id text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,

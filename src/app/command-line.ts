@@ -29,6 +29,7 @@ const toolsOf = (version: string): CommandLineTools => ({
   open: async (options, progress) => (await importLedgerTools()).open(options, progress),
   backUp: async (options) => (await importLedgerTools()).backUp(options),
   restore: async (options) => (await importLedgerTools()).restore(options),
+  copy: async (flags, startProgress) => (await import("./copy.ts")).copyLedger(flags, startProgress),
   runJob: async (options) => (await importLedgerTools()).runJob(options),
   async serve(options, progress) {
     const config = readConfig({

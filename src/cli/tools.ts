@@ -1,6 +1,7 @@
 import type { Refusal } from "../core/errors.ts";
 import type { Progress, StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
+import type { CopyResource } from "../services/admin/copy.ts";
 import type { CheckReplay } from "../services/checks/replay.ts";
 import type { Context } from "../services/context.ts";
 
@@ -19,6 +20,8 @@ export type CommandLineTools = {
   backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
   restore(flags: DataFlag & RestoreInput): Promise<RestoreResource | Refusal>;
+  /** Copies a ledger between a data folder and a database. No server may be running on either. */
+  copy(flags: CopyFlags, startProgress: StartProgress): Promise<CopyResource | Refusal>;
   /** Runs a job once. A server may be running on the folder. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /**
@@ -85,5 +88,7 @@ export type ServeFlags = DataFlag &
     readonly trustProxy?: string;
     readonly log?: string;
   };
+/** Each side is a folder, or the address of a database. */
+export type CopyFlags = DataFlag & { readonly from?: string; readonly to?: string };
 export type ReplayFlags = { readonly sigstoreRoot?: string };
 export type DemoFlags = DataFlag & { readonly exit: boolean; readonly json: boolean };

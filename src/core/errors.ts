@@ -107,7 +107,7 @@ export const ERRORS = {
   idempotency_in_flight: [409, "The original request of this Idempotency-Key is still running."],
   idempotency_conflict: [409, "Another request claimed the Idempotency-Key at the same time."],
   rate_limit_exceeded: [429, "Too many requests; Retry-After says in how many seconds to retry."],
-  audit_disagrees: [500, "The audit of a backup disagrees: its ledger contradicts itself."],
+  audit_disagrees: [500, "The audit of a backup or a copy disagrees: its ledger contradicts itself."],
   internal_error: [500, "An unexpected fault of the service."],
 } as const satisfies Record<string, readonly [Status, string]>;
 

@@ -9,7 +9,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // The tables and every statement, for both engines.
   sql: ["core", "seam"],
   sqlite: ["core", "seam", "sql", "migrations"],
-  postgres: ["core", "seam", "sql", "migrations"],
+  // It is audited in a file of SQLite, and copied from and into one.
+  postgres: ["core", "seam", "sql", "sqlite", "migrations"],
   platform: ["core"],
   // A verb answers with a resource, and every room that shows answers reads them; the ledger keeps domain types alone.
   resources: ["core"],
@@ -44,7 +45,7 @@ const PACKAGES_OF_CORE = [
 ];
 /** Packages that only these rooms may use. Every other package is open to every room but core. */
 const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
-  "bun:sqlite": ["sql", "sqlite"],
+  "bun:sqlite": ["sql", "sqlite", "postgres"],
   "drizzle-orm": ["sql", "sqlite", "postgres"],
   "@sigstore/bundle": ["platform"],
   "@sigstore/protobuf-specs": ["platform"],

@@ -65,6 +65,12 @@ export async function migratePostgres(
   }
 }
 
+/** Makes the tables in an empty schema, in the transaction of the caller, who then gives the ledger its instance. */
+export async function makeTables(connection: ReservedSQL): Promise<void> {
+  await connection.unsafe(MAKE_LIST);
+  await apply(connection, postgresMigrations(), new Map(), {});
+}
+
 async function makeList(connection: ReservedSQL): Promise<void> {
   const [found] = await connection`SELECT to_regclass('__holdfast_migrations') IS NOT NULL AS is_there`;
   // Who may not make tables starts where they are made.

@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { SQL } from "bun";
 import type { DatabaseFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
@@ -12,6 +13,7 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
+import { auditPostgres } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createLanes, LANES } from "./lanes.ts";
@@ -95,9 +97,7 @@ export async function openPostgresStore(
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health }),
-    async audit() {
-      throw new Error("no audit yet");
-    },
+    audit: (onProgress) => auditPostgres(pool, tmpdir(), onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,

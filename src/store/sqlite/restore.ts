@@ -26,10 +26,10 @@ import { makeFolder, publishFile, syncPath } from "./new-file.ts";
 import { schemaDifferences } from "./schema.ts";
 
 /**
- * The folder in which a restore works until everything is checked. It exists while a restore runs, and after
+ * The folder in which a restore works until everything is checked, and a copy from PostgreSQL too. It exists while one runs, and after
  * one was cut off.
  */
-const STAGING = "restoring";
+export const STAGING = "restoring";
 /** A folder that the root of a disk may have, and the key of backups, which may be there before what it verifies. */
 const MAY_BE_THERE = ["lost+found", BACKUP_KEY_FILE];
 
@@ -40,7 +40,7 @@ export const refuseHalfRestored = (dataFolder: string): Refusal | null =>
   existsSync(join(dataFolder, STAGING)) && !hasLedger(dataFolder)
     ? refuseField(
         "HOLDFAST_DATA",
-        `a restore into ${dataFolder} is under way, or was cut off: empty it then, and restore again`,
+        `a restore or a copy into ${dataFolder} is under way, or was cut off: empty it then, and begin again`,
       )
     : null;
 
@@ -140,7 +140,8 @@ export async function restoreBackup(
   }
 }
 
-function refuseOccupied(dataFolder: string): Refusal | null {
+/** Refuses a folder that has anything in it. */
+export function refuseOccupied(dataFolder: string): Refusal | null {
   const folder = statSync(dataFolder, { throwIfNoEntry: false });
   if (folder === undefined) return null;
   if (!folder.isDirectory()) return refuseField("HOLDFAST_DATA", `${dataFolder} is not a folder`);
@@ -149,7 +150,7 @@ function refuseOccupied(dataFolder: string): Refusal | null {
     ? null
     : refuseField(
         "HOLDFAST_DATA",
-        `${dataFolder} is not empty (${found} is there), and a restore overwrites nothing; choose another folder`,
+        `${dataFolder} is not empty (${found} is there), and nothing is overwritten; choose another folder`,
       );
 }
 
