@@ -81,7 +81,8 @@ export function openTestLedger(folder: string): TestLedger {
   };
 }
 
-const columnsOf = (table: string): string => [...(TABLES.get(table) ?? [])].join(", ");
+const columnsOf = (table: string): string =>
+  [...(TABLES.get(table) ?? [])].map((name) => `"${name}"`).join(", ");
 
 const bytesOf = (value: Row[string]): Uint8Array =>
   value instanceof Uint8Array ? value : Buffer.from(`${value}`);
