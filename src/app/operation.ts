@@ -95,7 +95,9 @@ export function startOperation(options: OperationOptions): RunningOperation {
   });
 
   const vitals = async (reading: Context = ctx): Promise<Vitals> => {
-    const readable = await isReadable(reading);
+    const database = options.database?.figures() ?? null;
+    // A database that is known to be away is not asked: the answer would take as long as it is waited for.
+    const readable = database?.isReachable !== false && (await isReadable(reading));
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
@@ -106,14 +108,15 @@ export function startOperation(options: OperationOptions): RunningOperation {
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),
-      database: options.database?.figures() ?? null,
+      database,
     };
   };
+  const ofLedger = ledgerReading(options);
   const figures = async (): Promise<Figures> => {
     const known = await vitals();
     const { jobs, audit, freeBytes, database } = known;
     return {
-      ...(await ledgerFigures(ctx)),
+      ...(await ofLedger()),
       ...{ jobs, audit, freeBytes },
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
@@ -122,10 +125,8 @@ export function startOperation(options: OperationOptions): RunningOperation {
       newestBackup: options.newestBackup(),
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
-      witnesses: await options.witnesses(),
-      deposits: await options.deposits(),
       treasuries: known.treasuries,
-      ...{ database, replicas: (await options.database?.replicas()) ?? [] },
+      ...{ database, replicas: database?.isReachable ? ((await options.database?.replicas()) ?? []) : [] },
     };
   };
   return {
@@ -148,6 +149,24 @@ export function startOperation(options: OperationOptions): RunningOperation {
         logError("job failed", error, { job: SIGN_IN_FAILURES_JOB }),
       );
     },
+  };
+}
+
+/** What the metrics read from the ledger. Where a database does not answer, that is as it was when it last did. */
+function ledgerReading({ ctx, witnesses, deposits, database }: OperationOptions) {
+  const read = async () => ({
+    ...(await ledgerFigures(ctx)),
+    ...{ witnesses: await witnesses(), deposits: await deposits() },
+  });
+  let last: Awaited<ReturnType<typeof read>> | null = null;
+  return async () => {
+    if (last && database?.figures().isReachable === false) return last;
+    try {
+      last = await read();
+    } catch (error) {
+      if (!last || !database) throw error;
+    }
+    return last;
   };
 }
 

@@ -125,7 +125,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_capsules_not_kept_total",
     "Checks whose capsule could not be kept: the disk was nearly full, or the ledger could not be written.",
   );
-  const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
+  const free = gauge(
+    "holdfast_disk_free_bytes",
+    "Free space on the disk of the data folder. Missing where it is not known.",
+  );
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
     "holdfast_clock_disagrees",
@@ -156,7 +159,8 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPurchases(figures.purchases);
     showBackups(figures.newestBackup);
     showAnchors(figures);
-    if (figures.freeBytes !== null) free.set(figures.freeBytes);
+    if (figures.freeBytes === null) free.remove();
+    else free.set(figures.freeBytes);
     showClosed([[{}, figures.connectionsClosed]]);
     showCapsulesNotKept([[{}, figures.capsulesNotKept]]);
     ready.set(figures.ready ? 1 : 0);
