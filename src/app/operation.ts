@@ -2,7 +2,7 @@ import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
 import { disagreementOf } from "../core/clock.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
-import { type AuditOutcome, clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
+import { clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
 import { MODES } from "../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
@@ -16,23 +16,21 @@ import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld, retentionJob } from "../jobs/retention.ts";
 import { type Job, type Run, startScheduler } from "../jobs/scheduler.ts";
 import { writeSignInFailures } from "../jobs/sign-in-failures.ts";
-import { createWatchdog } from "../jobs/watchdog.ts";
 import { deliverWebhooks } from "../jobs/webhooks.ts";
-import { createAuditChild } from "../platform/audit-child.ts";
 import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createRefusalLog } from "../platform/refusal-log.ts";
 import type { Context } from "../services/context.ts";
-import { isReadable, ledgerFigures } from "../services/figures.ts";
+import { isReadable } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { anchor } from "../services/log/anchor.ts";
 import { tellOfLostEvents } from "../services/notices/trouble.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
-import { publicKeysOf } from "./audit-beside-server.ts";
 import { BACKUP_JOB } from "./backups.ts";
-import { AUDIT_ARGUMENT } from "./children.ts";
 import { folderOf } from "./database.ts";
+import { hourlyAudit, NO_AUDIT } from "./hourly-audit.ts";
+import { ledgerReading } from "./ledger-reading.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 import type { WatchedDatabase } from "./store.ts";
 
@@ -150,50 +148,6 @@ export function startOperation(options: OperationOptions): RunningOperation {
       );
     },
   };
-}
-
-/** What the metrics read from the ledger. Where a database does not answer, that is as it was when it last did. */
-function ledgerReading({ ctx, witnesses, deposits, database }: OperationOptions) {
-  const read = async () => ({
-    ...(await ledgerFigures(ctx)),
-    ...{ witnesses: await witnesses(), deposits: await deposits() },
-  });
-  let last: Awaited<ReturnType<typeof read>> | null = null;
-  return async () => {
-    if (last && database?.figures().isReachable === false) return last;
-    try {
-      last = await read();
-    } catch (error) {
-      if (!last || !database) throw error;
-    }
-    return last;
-  };
-}
-
-type HourlyAudit = {
-  readonly jobs: readonly Job[];
-  outcome(): AuditOutcome | null;
-  stop(): void;
-};
-
-/** A database is audited by `holdfast audit` alone. */
-const NO_AUDIT: HourlyAudit = { jobs: [], outcome: () => null, stop: () => {} };
-
-function hourlyAudit({ self, ctx }: OperationOptions, dataFolder: string): HourlyAudit {
-  const child = createAuditChild([...self, ...[AUDIT_ARGUMENT, dataFolder, publicKeysOf(ctx)]]);
-  const { run, outcome } = createWatchdog(
-    child.audit,
-    (messages) =>
-      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
-        disagreements: messages.length,
-      }),
-    Date.now,
-  );
-  const job: Job = {
-    ...{ name: "audit", doneBy: "one", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS },
-    begin: () => run,
-  };
-  return { jobs: [job], outcome, stop: child.stop };
 }
 
 /** Tells admins what is wrong with the service, by what it knows of itself. */
