@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
 import { type Config, NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
@@ -56,6 +57,34 @@ test(
     const listed = await command("organisations", "list");
     expect(listed.data).toEqual([expect.objectContaining({ name: "Acme" })]);
     expect(existsSync(config.data)).toBeFalse();
+  },
+  TEST_MS,
+);
+
+test(
+  "a user who may not make the tables is told so, and starts where they are made",
+  async () => {
+    const { database } = secrets;
+    if (!database) throw new Error("no database");
+    await postgres.run("CREATE ROLE service LOGIN PASSWORD 'of-service'");
+    await postgres.createDatabase();
+    const service = { ...database, user: "service", password: "of-service" };
+    const open = (address: typeof database) => openForCommands(config, { ...NO_SECRETS, database: address });
+    await expect(open({ ...service, database: "test_2" })).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /^HOLDFAST_DATABASE: the user may neither make the tables nor change them/,
+      ),
+    });
+    const sql = new SQL(postgres.url(database.database), { max: 1 });
+    await sql`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO service`;
+    await sql`GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO service`;
+    await sql.close();
+    const { ctx, close } = await open(service);
+    const { name } = await ctx.store.read(
+      async ({ organisations }) => (await organisations.list())[0] ?? { name: null },
+    );
+    expect(name).toBe("Acme");
+    await close();
   },
   TEST_MS,
 );
