@@ -12,6 +12,7 @@ import { steadyNow } from "../platform/steady-clock.ts";
 import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
 import type { SharedMemory } from "../store/shared-memory.ts";
+import { NewerLedger } from "../store/sql/ledger-version.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
@@ -63,11 +64,14 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
 export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
   // The engine is loaded by those alone who ask for it.
-  const { problemAt, replicasOf } = await import("../store/postgres/server.ts");
+  const { problemAt, problemOfOpening, replicasOf } = await import("../store/postgres/server.ts");
   const problem = await problemAt(address, GIVEN.version, GIVEN.now);
   if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
-  const store = await openPostgresStore(address, { ...options, ...GIVEN });
+  const store = await openPostgresStore(address, { ...options, ...GIVEN }).catch((error: unknown) => {
+    const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
+    throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
+  });
   const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
   const { connectionOptions } = await import("../store/postgres/address.ts");
   const { postgresInstances } = await import("../store/postgres/instances.ts");

@@ -171,9 +171,18 @@ test("a database that does not answer is 503; what is known of it is in the metr
   const lagOf = (of: string) => started.figure(`holdfast_database_replica_lag_seconds{${of}}`);
   expect(await lagOf('replica="near",synchronous="true"')).toBe("0.02");
   expect(await lagOf('replica="far",synchronous="false"')).toBeUndefined();
+  expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
   isReachable = false;
-  expect(await started.ready()).toEqual([503, "database"]);
-  expect(await started.figure("holdfast_database_reachable")).toBe("0");
+  const read = jest.spyOn(ctx.store, "read").mockRejectedValue(new Error("no connection"));
+  try {
+    expect(await started.ready()).toEqual([503, "ledger", "database"]);
+    expect(await started.figure("holdfast_database_reachable")).toBe("0");
+    expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
+    expect(await lagOf('replica="near",synchronous="true"')).toBeUndefined();
+    expect(read).not.toHaveBeenCalled();
+  } finally {
+    read.mockRestore();
+  }
 });
 
 test.each([
