@@ -127,9 +127,9 @@ async function startLocked(
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
   opened.defer(() => void walCheckpoint.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  opened.defer(instances.leave);
   const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
   if (differs) return differs;
-  opened.defer(instances.leave);
   await recover(ctx, store);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
