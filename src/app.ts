@@ -131,9 +131,9 @@ async function startLocked(
   );
   const walCheckpoint = finishWalCheckpoint && walCheckpointJob(config, SELF, finishWalCheckpoint);
   opened.defer(() => void walCheckpoint?.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  opened.defer(instances.leave);
   const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
   if (differs) return differs;
-  opened.defer(instances.leave);
   await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
