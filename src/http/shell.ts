@@ -89,13 +89,12 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, receiptPages = null, site = null, operation = null } = options;
-  const { trustedProxies, onFault, onAnswered } = options;
+  const { trustedProxies, rateLimits, onFault, onAnswered } = options;
   const { secretHashes = NO_SECRET_HASHES, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
-  const { answers = createAnswerBudget() } = options;
+  const { answers = createAnswerBudget(), rateCounters: counters = createRateCounters(rateLimits) } = options;
   const setup: Setup = {
     ...{ ctx, docsUrl, pages, receiptPages, site, operation, trustedProxies, answers, onFault },
   };
-  const counters = options.rateCounters ?? createRateCounters(options.rateLimits);
   const checks: Checks = { counters, secretHashes, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
   const lookForProxy = proxyLookOut(options);

@@ -560,6 +560,11 @@ describe("in PostgreSQL", () => {
     });
     await attempts.end(counters, true);
     expect((await attempts.read(["a"])).get("a")).toMatchObject({ failures: 1, underWay: 0 });
+    // What is forgiven while another try is under way is forgiven too.
+    await attempts.begin(counters);
+    await attempts.forgive("a");
+    expect((await attempts.read(["a"])).get("a")).toMatchObject({ failures: 0, underWay: 1 });
+    await attempts.end(counters, true);
     await age(3_600_000 + 2 * MINUTE_MS);
     await forgetEnded();
     expect((await rows()).attempts).toBe(0);
