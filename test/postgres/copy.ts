@@ -1,13 +1,14 @@
 /** `holdfast copy` between a data folder and PostgreSQL, and the audit there. */
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SQL } from "bun";
 import { NO_PROGRESS } from "../../src/core/progress.ts";
 import { auditPostgres } from "../../src/store/postgres/audit.ts";
 import { type Copied, copyFromPostgres, copyToPostgres } from "../../src/store/postgres/copy.ts";
+import { schemaDisagreements } from "../../src/store/postgres/schema.ts";
 import { digestedColumns, digestOfStored } from "../../src/store/sql/row-digest.ts";
 import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { digestedTables } from "../../src/store/sqlite/fill-digests.ts";
@@ -18,6 +19,7 @@ import { createTestContext } from "../support/context.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
 import { must } from "../support/organisations.ts";
+import { rowCounts } from "../support/rows.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
@@ -27,6 +29,8 @@ const TEST_MS = 120_000;
 /** How many warrants the large ledger has. A million were copied by hand: docs/measurements has the figures. */
 const WARRANTS = 50_000;
 const LARGE_MS = 600_000;
+/** More than it takes: the ledger of a million has 3 GB. */
+const RSS_MAX = 600 * 1_024 * 1_024;
 
 let postgres: Postgres;
 let full: string;
@@ -173,11 +177,8 @@ describe("there and back", () => {
     const url = await postgres.createDatabase();
     const folder = fullLedger();
     const run = (...args: readonly string[]) => {
-      const { DATABASE: _, ...env } = { ...process.env, DATABASE: undefined };
-      return Bun.spawnSync([...PROGRAM, "copy", ...args], {
-        cwd: newFolder(),
-        env: { ...env, HOLDFAST_DATABASE: url },
-      });
+      const env = { ...process.env, HOLDFAST_DATABASE: url };
+      return Bun.spawnSync([...PROGRAM, "copy", ...args], { cwd: newFolder(), env });
     };
     const copied = run("--from", folder, "--json");
     expect(copied.stderr.toString()).toBe("");
@@ -194,9 +195,9 @@ describe("there and back", () => {
     const again = run("--from", url, "--to", back);
     expect([again.exitCode, again.stderr.toString()]).toEqual([1, expect.stringContaining("is not empty")]);
     for (const [args, says] of [
-      [[], "--from: is missing"],
+      [[], "--from is missing"],
       [["--from", folder, "--to", back], "one side must be a data folder"],
-      [["--from", "postgres://nobody"], "--from: must name a user"],
+      [["--from", "postgres://nobody"], "--from must name a user"],
     ] as const)
       expect(run(...args).stderr.toString()).toContain(says);
   }, TEST_MS);
@@ -280,7 +281,7 @@ describe("refused", () => {
 
     must(await copyToPostgres(full, sql, OPTIONS));
     await sql`ALTER TABLE deposits DISABLE TRIGGER deposits_are_not_changed`;
-    await sql`UPDATE deposits SET reference = 'changed'`;
+    await sql`UPDATE deposits SET reference = 'changed' WHERE position = (SELECT min(position) FROM deposits)`;
     await sql`ALTER TABLE deposits ENABLE TRIGGER deposits_are_not_changed`;
     const back = join(newFolder(), "back");
     expect(refusal(await copyFromPostgres(sql, back, OPTIONS)).message).toMatch(/^The audit of the copy disagrees: deposit /);
@@ -288,3 +289,172 @@ describe("refused", () => {
     expect(await auditPostgres(sql, newFolder())).toContainEqual(expect.stringMatching(/^deposit .*digest/));
   }, TEST_MS);
 });
+
+describe("texts that PostgreSQL cannot keep", () => {
+  const NUL = "char(97, 0, 98)";
+
+  test("have U+FFFD in place of U+0000 where they are only shown, with the digest of that", async () => {
+    const folder = fullLedger();
+    const ids = rowsOf(folder) as Record<string, Record<string, string>[]>;
+    const [organisation, user] = [ids.organisations?.[0]?.id, ids.users?.[0]?.id];
+    write(
+      folder,
+      `INSERT INTO notices (id, organisation_id, mode, user_id, channel, subject, about, status, attempts, answer, created_at)
+       VALUES ('ntc_1', '${organisation}', 'live', '${user}', 'email', 's', '{}', 'delivered', 1, ${NUL}, 1)`,
+      `UPDATE payout_waits SET detail = ${NUL}`,
+    );
+    const raw = new Database(ledgerFile(folder), { safeIntegers: true });
+    const columns = digestedColumns(
+      "payout_waits",
+      raw.query<{ name: string }, []>("SELECT name FROM pragma_table_info('payout_waits')").all().map(({ name }) => name),
+    );
+    const waits = raw.query<Record<string, bigint>, []>("SELECT * FROM payout_waits").all();
+    for (const wait of waits)
+      raw.query("UPDATE payout_waits SET digest = ? WHERE payee = ?").run(
+        digestOfStored("payout_waits", columns, wait),
+        wait.payee as bigint,
+      );
+    raw.close();
+    expect(waits.length).toBeGreaterThan(0);
+    const sql = await emptyDatabase();
+    const { replaced } = must(await copyToPostgres(folder, sql, OPTIONS)) as Copied;
+    expect(replaced).toEqual([
+      { table: "notices", column: "answer", texts: 1 },
+      { table: "payout_waits", column: "detail", texts: waits.length },
+    ]);
+    const [notice] = await sql`SELECT answer FROM notices WHERE id = 'ntc_1'`;
+    expect(notice.answer).toBe("a\ufffdb");
+    expect(await auditPostgres(sql, newFolder())).toEqual([]);
+  }, TEST_MS);
+
+  test("are refused where anything is decided or signed by them, with table, row and column", async () => {
+    const folder = fullLedger();
+    write(folder, `UPDATE users SET name = ${NUL}`);
+    const sql = await emptyDatabase();
+    expect(await copyToPostgres(folder, sql, OPTIONS)).toMatchObject({
+      refused: "validation_failed",
+      message: expect.stringMatching(/^--from: users\.name of the row \d+ has a U\+0000, which PostgreSQL cannot keep/),
+    });
+    expect(await tablesIn(sql)).toBe(0);
+  }, TEST_MS);
+
+  test("half of a character is U+FFFD in both engines, and a digest is that of what is kept", async () => {
+    const text = "a\ud800b";
+    const sql = await emptyDatabase();
+    const [there] = await sql`SELECT ${text}::text AS text`;
+    const raw = new Database(":memory:");
+    const here = raw.query<{ text: string }, [string]>("SELECT ? AS text").get(text);
+    raw.close();
+    expect([there.text, here?.text]).toEqual(["a\ufffdb", "a\ufffdb"]);
+    const digest = (value: string) => digestOfStored("users", ["name"], { name: value });
+    expect(digest(text)).toBe(digest("a\ufffdb"));
+  });
+});
+
+describe("the audit compares the guards with those that Holdfast makes", () => {
+  let url: string;
+  beforeAll(async () => {
+    url = await postgres.createDatabase();
+    must(await copyToPostgres(full, connectTo(url), OPTIONS));
+    await closeAll();
+  }, TEST_MS);
+
+  const CHANGES = [
+    ["trigger warrants_keep_their_terms of warrants", "ALTER TABLE warrants DISABLE TRIGGER warrants_keep_their_terms"],
+    ["trigger trace_is_not_deleted of trace", "DROP TRIGGER trace_is_not_deleted ON trace"],
+    [
+      "trigger planted of postings",
+      "CREATE TRIGGER planted BEFORE DELETE ON postings EXECUTE FUNCTION refuse('nothing')",
+    ],
+    ["function refuse", "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"],
+    ["constraint accounts_sum_to_zero of accounts", "ALTER TABLE accounts DROP CONSTRAINT accounts_sum_to_zero"],
+    ["index idempotency_keys_by_key of idempotency_keys", "DROP INDEX idempotency_keys_by_key"],
+    ["column note of deposit_senders", "ALTER TABLE deposit_senders ALTER note TYPE text COLLATE \"und-x-icu\""],
+    ["column more of scopes", "ALTER TABLE scopes ADD more int8"],
+    ["rule planted of deposits", "CREATE RULE planted AS ON INSERT TO deposits DO INSTEAD NOTHING"],
+    ["sequence positions", "ALTER SEQUENCE positions INCREMENT BY 1"],
+    ["foreign keys of table agents", "ALTER TABLE agents DISABLE TRIGGER ALL"],
+  ] as const;
+  test.each(CHANGES)("%s", async (what, statement) => {
+    const connection = await connectTo(url).reserve();
+    await connection`BEGIN`;
+    expect(await schemaDisagreements(connection)).toEqual([]);
+    await connection.unsafe(statement);
+    expect(await schemaDisagreements(connection)).toContain(`${what} is not as Holdfast makes it`);
+    await connection`ROLLBACK`;
+    connection.release();
+  }, TEST_MS);
+
+  test("other tables beside them do not matter, and a role that may make no schema audits the rows alone", async () => {
+    const sql = connectTo(url);
+    await sql`CREATE TABLE of_another (n int8 PRIMARY KEY)`;
+    expect(await auditPostgres(sql, newFolder())).toEqual([]);
+    await sql`CREATE ROLE serving LOGIN PASSWORD 'only-for-tests'`;
+    await sql`GRANT SELECT ON ALL TABLES IN SCHEMA public TO serving`;
+    await sql`ALTER TABLE warrants DISABLE TRIGGER warrants_keep_their_terms`;
+    const serving = connectTo(url.replace("//holdfast:", "//serving:"));
+    expect(await auditPostgres(serving, newFolder())).toEqual([]);
+    expect(await auditPostgres(sql, newFolder())).toEqual([
+      "trigger warrants_keep_their_terms of warrants is not as Holdfast makes it",
+    ]);
+  }, TEST_MS);
+});
+
+describe("SIGKILL in the middle", () => {
+  /** Kills a copy when it has gone so many times to the database and back. */
+  async function killed(url: string, roundTrips: number, ...args: readonly string[]): Promise<void> {
+    const proxy = await newProxy();
+    const env = { ...process.env, HOLDFAST_DATABASE: through(proxy, url) };
+    const child = Bun.spawn([...PROGRAM, "copy", ...args], { cwd: newFolder(), env, stdout: "ignore", stderr: "ignore" });
+    proxy.delay(2);
+    await until("it is in the middle", () => proxy.roundTrips >= roundTrips || child.exitCode !== null, TEST_MS);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(child.signalCode).toBe("SIGKILL");
+    proxy.drop();
+  }
+
+  test.each([20, 150, 250, 350])("into a database: it is empty after %d round trips, and can be copied into", async (roundTrips) => {
+    const url = await postgres.createDatabase();
+    const folder = fullLedger();
+    await killed(url, roundTrips, "--from", folder);
+    const sql = connectTo(url);
+    await until("the server has noticed", async () => {
+      const [{ count }] = await sql`SELECT count(*)::int4 AS count FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`;
+      return count === 0;
+    });
+    expect(await tablesIn(sql)).toBe(0);
+    must(await copyToPostgres(folder, sql, OPTIONS));
+    expect(readdirSync(folder).filter((name) => name.startsWith("audit."))).toEqual([]);
+  }, TEST_MS);
+
+  test("into a folder: no server starts on it", async () => {
+    const url = await postgres.createDatabase();
+    must(await copyToPostgres(full, connectTo(url), OPTIONS));
+    const back = join(newFolder(), "back");
+    await killed(url, 100, "--to", back);
+    expect(hasLedger(back)).toBe(false);
+    const served = Bun.spawnSync([...PROGRAM, "serve", "--data", back, "--port", "0"], { timeout: TEST_MS });
+    expect([served.exitCode, served.stderr.toString()]).toEqual([1, expect.stringContaining("or was cut off")]);
+  }, TEST_MS);
+});
+
+test("fifty thousand warrants go there and back, in little memory", async () => {
+  const folder = join(newFolder(), "data");
+  const facts = newFolder();
+  const fill = [join(import.meta.dir, "../bench/fill.ts"), folder, `${WARRANTS}`, join(facts, "facts"), join(facts, "ids")];
+  const filled = Bun.spawnSync([process.execPath, ...fill], { stderr: "inherit" });
+  expect(filled.exitCode).toBe(0);
+  const url = await postgres.createDatabase();
+  const back = join(newFolder(), "back");
+  for (const args of [["--from", folder], ["--to", back]]) {
+    const copy = Bun.spawnSync([...PROGRAM, "copy", ...args, "--json"], {
+      env: { ...process.env, HOLDFAST_DATABASE: url },
+    });
+    expect(copy.stderr.toString()).toBe("");
+    expect(copy.resourceUsage.maxRSS).toBeLessThan(RSS_MAX);
+  }
+  expect(rowCounts(back)).toEqual(rowCounts(folder));
+  expect(rowCounts(back).warrants).toBe(WARRANTS);
+}, LARGE_MS);
