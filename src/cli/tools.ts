@@ -1,7 +1,7 @@
 import type { Refusal } from "../core/errors.ts";
 import type { Progress, StartProgress } from "../core/progress.ts";
-import type { CopyResource } from "../services/admin/copy.ts";
 import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
+import type { CopyResource } from "../services/admin/copy.ts";
 import type { CheckReplay } from "../services/checks/replay.ts";
 import type { Context } from "../services/context.ts";
 
