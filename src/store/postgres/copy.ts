@@ -80,7 +80,7 @@ export async function copyToPostgres(
 }
 
 /** Whether the copy is committed is not known. */
-export class OutcomeUnknown extends Error {
+class OutcomeUnknown extends Error {
   constructor(cause: unknown) {
     super(
       "the connection was lost while the copy was committed: the database has the whole ledger, or nothing; copy again, which is refused where it has the ledger",
