@@ -28,6 +28,7 @@ import {
   token,
   url,
   type Values,
+  yesOrNo,
 } from "./core/setting-values.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { parseTreasury, type TreasuryPlan, treasuryPlanOf } from "./core/treasury.ts";
@@ -141,28 +142,14 @@ export type Secrets = {
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
   database: null,
-  masterKey: null,
-  backupKey: null,
-  witnessKey: null,
-  backupPassphrase: null,
-  workerSecret: null,
-  metricsToken: null,
-  signingKey: null,
-  x402SandboxKey: null,
-  x402LiveKey: null,
-  anchorKey: null,
-  treasurySandboxKey: null,
-  treasuryLiveKey: null,
-  pushKey: null,
-  smtp: null,
-  messagingToken: null,
-  messagingSecret: null,
+  ...{ masterKey: null, backupKey: null, witnessKey: null, signingKey: null, pushKey: null },
+  ...{ backupPassphrase: null, workerSecret: null, metricsToken: null },
+  ...{ x402SandboxKey: null, x402LiveKey: null, anchorKey: null },
+  ...{ treasurySandboxKey: null, treasuryLiveKey: null },
+  ...{ smtp: null, messagingToken: null, messagingSecret: null },
 };
 
 const text: Parse<string> = (given) => given;
-
-const yesOrNo: Parse<boolean> = (given) =>
-  given === "true" || (given === "false" ? false : { problem: "must be true or false" });
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };

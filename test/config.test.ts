@@ -98,6 +98,8 @@ describe("a good value", () => {
   const RATES = DEFAULTS.rateLimits;
   const TABLE: readonly (readonly [name: string, value: string, config: Partial<Config>])[] = [
     ["DATA", "/var/lib/holdfast", { data: "/var/lib/holdfast" }],
+    ["DATABASE_PLAINTEXT", "true", { databasePlaintext: true }],
+    ["DATABASE_PLAINTEXT", "false", {}],
     ["HOST", "::", { host: "::" }],
     ["PORT", "0", { port: 0 }],
     ["PORT", "65535", { port: 65_535 }],
@@ -388,6 +390,19 @@ describe("secrets", () => {
     });
   });
 
+  test("are a database with its password", () => {
+    const database = {
+      ...{ host: "db.example", port: 5432, user: "holdfast", password: "s3cret", database: "ledger" },
+      tls: { authorities: null },
+    };
+    const address = "postgres://holdfast:s3cret@db.example/ledger";
+    expect(read({ HOLDFAST_DATABASE: address })).toEqual({ ...NO_SECRETS, database });
+    expect(readSecrets({ HOLDFAST_DATABASE_FILE: "/run/database" }, () => `${address}\n`)).toEqual({
+      ...NO_SECRETS,
+      database,
+    });
+  });
+
   test("of backups are a key and a passphrase, which may have spaces", () => {
     const environment = {
       HOLDFAST_BACKUP_KEY: KEY,
@@ -506,6 +521,10 @@ describe("secrets", () => {
       "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to 1024 characters",
     ],
     [{ HOLDFAST_BACKUP_PASSPHRASE: "in two lines\nof a file" }, "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to"],
+    [
+      { HOLDFAST_DATABASE: "postgres://holdfast:s3cret@db.example/ledger?sslmode=require" },
+      "HOLDFAST_DATABASE: sslmode=require does not verify that the server is db.example",
+    ],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],

@@ -13,7 +13,7 @@ import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
 import { longFunctions } from "./tidy/functions.ts";
 import { importGraph } from "./tidy/imports.ts";
 import { lengthProblems, lonelyFolders, nameProblems, strangersAtTop } from "./tidy/places.ts";
-import { roomProblems } from "./tidy/rooms.ts";
+import { engineProblems, roomProblems } from "./tidy/rooms.ts";
 import { filesOf, readRepositoryFile } from "./tidy/source-files.ts";
 import { type Manifest, otherBuns, programsOf, rangedVersions } from "./tidy/versions.ts";
 import { WORDING_RULES, wordingProblems } from "./tidy/wording.ts";
@@ -32,6 +32,10 @@ const manifest: Manifest = JSON.parse(readRepositoryFile("package.json"));
 describe("imports", () => {
   test("every file of src is in a room, and imports only what its room may", () => {
     expect(sources.flatMap(roomProblems)).toEqual([]);
+  });
+
+  test("core, services, http, console, cli and jobs do not know which engine there is", () => {
+    expect(sources.flatMap(engineProblems)).toEqual([]);
   });
 
   test("no files import one another in a circle; imports of types count", () => {

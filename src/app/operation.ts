@@ -99,7 +99,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
-      ledger: { readable, writable: written?.lastOutcome !== "failed" },
+      ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
       freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
       audit: audit.outcome(),

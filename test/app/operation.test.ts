@@ -9,6 +9,7 @@ import type { Job } from "../../src/jobs/scheduler.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { ALONE } from "../../src/store/instances.ts";
 import { begunJobs } from "../support/begun-jobs.ts";
 import type { Json } from "../support/client.ts";
 import { createTestContext, NO_WITNESSES, TEST_NOW, type TestContext } from "../support/context.ts";
@@ -97,6 +98,14 @@ function operate(context: Context, disagreements: readonly string[], jobs: reado
 async function becomes(read: () => Promise<string | undefined>, expected: string): Promise<void> {
   while ((await read()) !== expected) await new Promise(setImmediate);
 }
+
+test("an instance that has lost the database is 503", async () => {
+  let isLost = true;
+  const { ready } = operate({ ...ctx, instances: { ...ALONE, isLost: () => isLost } }, []);
+  expect(await ready()).toEqual([503, "ledger"]);
+  isLost = false;
+  expect(await ready()).toEqual([200]);
+});
 
 test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready again when it can", async () => {
   let isFull = true;

@@ -1,12 +1,13 @@
 /** Every statement of the readers, look-ups and indexes gives the same rows on PostgreSQL as on SQLite. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import type { SQL } from "bun";
 import { type Translated, toPostgres } from "../../src/store/postgres/dialect.ts";
+import { postgresMigrations } from "../../src/store/postgres/migrate.ts";
 import { arrayOf } from "../../src/store/postgres/values.ts";
 import type { SqlValue } from "../../src/store/sql/database.ts";
+import { createLogWriter } from "../../src/store/sql/log.ts";
 import { createSqlReader } from "../../src/store/sql/readers/reader.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
@@ -18,7 +19,6 @@ import { askEveryLookUp } from "./every-look-up.ts";
 import { askEveryRead } from "./every-read.ts";
 
 const TEST_MS = 300_000;
-const TABLES = join(import.meta.dir, "../../migrations/postgres/0000_tables.sql");
 
 let folder: string;
 let postgres: Postgres;
@@ -33,8 +33,8 @@ beforeAll(async () => {
   sql = connectTo(postgres.url());
   folder = await buildFullLedger();
   sqlite = new Database(ledgerFile(folder), { safeIntegers: true });
-  for (const statement of MADE_UP) sqlite.run(statement);
-  await sql.unsafe(readFileSync(TABLES, "utf8")).simple();
+  makeUp();
+  for (const { sql: text } of postgresMigrations()) await sql.unsafe(text).simple();
   await copyRows();
   askEverything();
 }, TEST_MS);
@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 }, TEST_MS);
 
-/** Rows of tables that a full ledger leaves empty. Some have the same time, so that only the order of commits is between them. */
+/** What a full ledger does not have. Some rows have the same time, so that only the order of commits is between them. */
 const MADE_UP = [
   `INSERT INTO webhooks SELECT 'whk_' || position || '_' || column1, organisation_id, mode, 'https://hooks.example', '[]', 'sealed', column1, 5
    FROM scopes, (VALUES (0), (1))`,
@@ -53,21 +53,36 @@ const MADE_UP = [
      claimed_until, next_attempt_at, created_at)
    SELECT 'dlv_' || trace.position, webhooks.id, webhooks.organisation_id, webhooks.mode, 'warrant.held', 'evt_' || (trace.position % 20), warrants.id, sequence,
      CASE trace.position % 5 WHEN 0 THEN 'pending' WHEN 1 THEN 'failed' WHEN 2 THEN 'delivered' ELSE 'exhausted' END, trace.position % 3, 200,
-     CASE trace.position % 5 WHEN 1 THEN recorded_at / 7 END, CASE trace.position % 5 WHEN 0 THEN recorded_at / 7 END, recorded_at / 9
+     CASE trace.position % 5 WHEN 1 THEN recorded_at / 7 END, CASE trace.position % 5 WHEN 0 THEN recorded_at / 7 END, recorded_at
    FROM trace JOIN warrants ON warrants.position = warrant JOIN scopes ON scopes.position = scope
      JOIN webhooks USING (organisation_id, mode) WHERE disabled = 0`,
   `INSERT INTO notices SELECT 'ntc_' || users.rowid || channel.column1, organisation_id, 'live', users.id, channel.column1, 'trouble ' || (users.rowid % 3), '{}',
      NULL, CASE users.rowid % 3 WHEN 0 THEN 'pending' WHEN 1 THEN 'failed' ELSE 'delivered' END, 1, NULL, NULL,
      CASE users.rowid % 3 WHEN 1 THEN 7 END, CASE users.rowid % 3 WHEN 0 THEN 7 END, 9
    FROM users, (VALUES ('email'), ('push')) AS channel`,
-  "INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, from_minute, time_zone) SELECT id, organisation_id, 1, 0, 60, 'UTC' FROM users WHERE rowid % 2",
+  `INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, from_minute, time_zone)
+   SELECT id, organisation_id, 1, 0, 60, 'UTC' FROM users WHERE rowid % 2`,
   "INSERT INTO messaging_accounts SELECT id, organisation_id, 'chat ' || id, NULL, 5 FROM users WHERE rowid % 2",
   "INSERT INTO messaging_codes SELECT id, organisation_id, 'code ' || id, 5 FROM users WHERE rowid % 2",
-  "INSERT INTO push_subscriptions SELECT 'psh_' || id, organisation_id, id, 'https://push.example/' || id, 'key', 'sealed', 'Ünicode \u{1f600}', 5, NULL FROM users",
+  `INSERT INTO push_subscriptions
+   SELECT 'psh_' || id, organisation_id, id, 'https://push.example/' || id, 'key', 'sealed', 'Ünicode \u{1f600}', 5, NULL FROM users`,
   "INSERT INTO password_resets (token_hash, user_id, created_at, expires_at) SELECT 'reset ' || id, id, 5, 9 FROM users",
   `INSERT INTO passkeys (id, organisation_id, user_id, name, public_key, counter, transports, counts_for_threshold, created_at)
    SELECT 'pk_' || id, organisation_id, id, 'key', 'key', 0, '[]', rowid % 2, 5 FROM users`,
+  `INSERT INTO passkey_approvals SELECT 'approval ' || id, user_id, id, 'wrt', 1, 'release', NULL, '{}', 5, 9, NULL FROM passkeys`,
+  "UPDATE auth_sessions SET network = '192.0.2.0/24'",
+  "UPDATE agents SET status = 'killed' WHERE position IN (SELECT agent FROM warrants WHERE state = 'held')",
+  "UPDATE chain_transactions SET state = 'open', block = NULL, mined_hash = NULL WHERE (chain_id, wallet, nonce) IN (SELECT chain_id, wallet, nonce FROM payout_transactions WHERE judged = 1)",
 ];
+
+/** Without the guards, which have tests of their own. */
+function makeUp(): void {
+  const guards = sqlite
+    .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+    .all();
+  for (const { name } of guards) sqlite.run(`DROP TRIGGER "${name}"`);
+  for (const statement of MADE_UP) sqlite.run(statement);
+}
 
 async function copyRows(): Promise<void> {
   const columns = (await sql`
@@ -93,14 +108,28 @@ async function copyRows(): Promise<void> {
 /** Asks all that readers and commands ask, and notes every statement. */
 function askEverything(): void {
   const watching = watchStatements((_, ran) => {
+    if (ran.way === "run") return;
     const of = asked.get(ran.text) ?? new Map<string, Ran>();
     asked.set(ran.text, of.set(shown(ran.values), ran));
   });
   const connection = connect(ledgerFile(folder), { readonly: true });
   askEveryRead(createSqlReader(connection), sqlite);
   askEveryLookUp(connection, sqlite);
+  askForTheLog();
   watching.end();
   connection.raw.close();
+}
+
+/** What the log asks before it is written. */
+function askForTheLog(): void {
+  const { raw, tables } = connect(ledgerFile(folder), { readonly: false });
+  const log = createLogWriter({ raw, tables });
+  raw.run("BEGIN");
+  log.extend(2);
+  log.keepCheckpoint({ size: 0, root: new Uint8Array(32), note: "" });
+  log.keepStatement({ number: 0, note: "", seed: "", entryHash: "" });
+  raw.run("ROLLBACK");
+  raw.close();
 }
 
 /** Values as text. What is a bigint in one engine and not in the other differs. */

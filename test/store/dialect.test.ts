@@ -48,11 +48,29 @@ test("what is SQLite's alone goes, or has another name", () => {
   );
   expect(textOf("insert or rollback into a values (?)", 1)).toBe("insert into a values ($1::int8)");
   expect(textOf("a IN (SELECT value FROM json_each(?1))", "[]")).toBe(
-    "a IN (SELECT value FROM json_array_elements_text(CAST($1::text AS json)) AS value)",
+    "a = ANY(ARRAY(SELECT value FROM json_array_elements_text(CAST($1::text AS json)) AS value))",
+  );
+  expect(textOf("a IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", "[]")).toBe(
+    "a = ANY(ARRAY(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($1::text AS json)) AS value))",
   );
   expect(textOf("SELECT json_array_length(c.details) AS n")).toBe(
     "SELECT CAST(json_array_length(CAST(c.details AS json)) AS int8) AS n",
   );
+});
+
+test("where the first rows of several SELECTs are wanted, each gives no more than these", () => {
+  const merged = "SELECT a FROM b WHERE c IN (1, 2) UNION ALL SELECT a FROM d ORDER BY a DESC LIMIT ?1";
+  const each =
+    "(SELECT a FROM b WHERE c IN (1, 2) ORDER BY a DESC LIMIT $1::int8) UNION ALL (SELECT a FROM d ORDER BY a DESC LIMIT $1::int8)";
+  expect(textOf(merged, 5)).toBe(`${each} ORDER BY a DESC LIMIT $1::int8`);
+  expect(textOf(`SELECT max(a) FROM (${merged}) AS e WHERE f IN (3)`, 5)).toBe(
+    `SELECT max(a) FROM (${each} ORDER BY a DESC LIMIT $1::int8) AS e WHERE f IN (3)`,
+  );
+  expect(textOf("SELECT a FROM b UNION ALL SELECT a FROM d ORDER BY a LIMIT ?1 OFFSET ?2", 5, 6)).toBe(
+    "(SELECT a FROM b ORDER BY a LIMIT $1::int8 + $2::int8) UNION ALL (SELECT a FROM d ORDER BY a LIMIT $1::int8 + $2::int8) ORDER BY a LIMIT $1::int8 OFFSET $2::int8",
+  );
+  const all = "SELECT a FROM b UNION ALL SELECT a FROM d";
+  expect(textOf(all)).toBe(all);
 });
 
 test("questions are grouped where their values have the same types", () => {

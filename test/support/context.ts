@@ -117,6 +117,7 @@ export function createTestContext(
   return {
     store,
     instances: ALONE,
+    shared: null,
     ledger,
     reader: ledger.reader,
     now,

@@ -74,6 +74,20 @@ export function roomProblems(file: SourceFile): string[] {
   });
 }
 
+const WITHOUT_ENGINE = ["core", "resources", "services", "http", "console", "cli", "jobs"];
+const ENGINE = /sqlite|postgres|drizzle|\/store\/sql\//i;
+
+/** Where a file of a room that knows the seam alone imports an engine, or the client of a database. */
+export function engineProblems(file: SourceFile): string[] {
+  const room = roomOf(file.path);
+  if (room === null || !WITHOUT_ENGINE.includes(room)) return [];
+  return importsOf(file)
+    .filter(({ specifier, clause }) =>
+      specifier === "bun" ? /\b(?:SQL|sql)\b/.test(clause) : ENGINE.test(specifier),
+    )
+    .map(({ specifier, line }) => `${file.path}:${line}: ${room} names an engine (${specifier})`);
+}
+
 /** `src/http/routes/x.ts` is in http; the store is two rooms; null for a path that is in none. */
 function roomOf(path: string): string | null {
   if (path.startsWith("migrations/")) return "migrations";

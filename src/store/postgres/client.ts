@@ -56,13 +56,15 @@ export const sqlStateOf = (error: unknown): string | null => {
   return error instanceof Error && typeof errno === "string" ? errno : null;
 };
 
-/** Failures by which a connection ends: the server stops, was killed, or cannot be reached. */
-const ENDS_CONNECTION = /^(?:08|57P)/;
+/**
+ * Failures by which a connection ends: the server stops, was killed, cannot be reached, or has waited too long for the next statement. One
+ * that only reads is of a server that is not, or not yet, the one to write to.
+ */
+const ENDS_CONNECTION = /^(?:08|57P|25P03|25006)/;
+/** What the client says by itself tells nothing of what the server has done, whatever it is. */
 const isLost = (error: unknown): boolean => {
   const state = sqlStateOf(error);
-  if (state !== null) return ENDS_CONNECTION.test(state);
-  const { code } = error as { readonly code?: unknown };
-  return typeof code === "string" && /CONNECTION|ECONN|EPIPE/.test(code);
+  return state === null || ENDS_CONNECTION.test(state);
 };
 
 /** What the last exchange with the server was like. */

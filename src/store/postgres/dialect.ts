@@ -40,7 +40,7 @@ const TOKENS = new RegExp(
     /(?<literal>'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\/)/,
     /(?<gone>\sINDEXED BY \w+|\bCROSS (?=JOIN \w+(?: (?:AS )?\w+)? ON\b)|\bor rollback (?=into\b))/,
     /\bjson_array_length\((?<counted>[\w.]+)\)/,
-    /\bjson_each\(\?(?<list>\d*)\)/,
+    /\bIN \(SELECT (?<member>value|CAST\(value AS BIGINT\)) FROM json_each\(\?(?<list>\d*)\)\)/,
     /\bIS (?<not>NOT )?DISTINCT FROM \?(?<compared>\d*)/,
     /\?(?<number>\d*)/,
   ]
@@ -51,7 +51,7 @@ const TOKENS = new RegExp(
 
 /** The variants of a text by the types of its values are kept, so each is made once. */
 export function toPostgres(statement: string): Translated {
-  const parts = partsOf(statement);
+  const parts = partsOf(withOrderedBranches(statement));
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
   const isOrdered = /\border by\b/i.test(statement);
@@ -84,6 +84,37 @@ export function toPostgres(statement: string): Translated {
   };
 }
 
+/** The end of several SELECTs whose rows are merged: their order, and how many rows. */
+const MERGED = /\sORDER BY (?<order>[^()]+) LIMIT (?<limit>\?\d+)(?: OFFSET (?<offset>\?\d+))?$/;
+
+/**
+ * Merged SELECTs of which the first rows are wanted: each gets their order and limit. SQLite takes from each what it needs, in order.
+ * PostgreSQL would read all of each, and sort that.
+ */
+function withOrderedBranches(statement: string): string {
+  const [start, end] = aroundUnion(statement);
+  const branches = statement.slice(start, end).split(" UNION ALL ");
+  const { order, limit, offset } = MERGED.exec(branches.at(-1) ?? "")?.groups ?? {};
+  if (branches.length === 1 || order === undefined) return statement;
+  const first = `ORDER BY ${order} LIMIT ${limit}${offset === undefined ? "" : ` + ${offset}`}`;
+  const ordered = branches.map((branch) => `(${branch.replace(MERGED, "")} ${first})`);
+  const whole = MERGED.exec(branches.at(-1) ?? "")?.[0] ?? "";
+  return `${statement.slice(0, start)}${ordered.join(" UNION ALL ")}${whole}${statement.slice(end)}`;
+}
+
+/** Where what is in the parentheses around the first UNION begins and ends; all of a statement without parentheses around it. */
+function aroundUnion(statement: string): readonly [start: number, end: number] {
+  const union = statement.indexOf(" UNION ALL ");
+  const opened: number[] = [];
+  for (let at = 0; at < statement.length; at++) {
+    if (statement[at] === "(") opened.push(at + 1);
+    if (statement[at] !== ")") continue;
+    const start = opened.pop() ?? 0;
+    if (start <= union && union < at) return [start, at];
+  }
+  return [0, statement.length];
+}
+
 function partsOf(statement: string): readonly Part[] {
   const parts: Part[] = [];
   let at = 0;
@@ -95,7 +126,7 @@ function partsOf(statement: string): readonly Part[] {
     return chosen - 1;
   };
   for (const match of statement.matchAll(TOKENS)) {
-    const { literal, gone, counted, list, not, compared, number } = match.groups ?? {};
+    const { literal, gone, counted, member = "", list, not, compared, number } = match.groups ?? {};
     if (literal !== undefined) continue;
     parts.push(statement.slice(at, match.index));
     at = match.index + match[0].length;
@@ -103,9 +134,9 @@ function partsOf(statement: string): readonly Part[] {
     if (counted !== undefined) parts.push(`CAST(json_array_length(CAST(${counted} AS json)) AS int8)`);
     else if (list !== undefined)
       parts.push(
-        "json_array_elements_text(CAST(",
+        `= ANY(ARRAY(SELECT ${member} FROM json_array_elements_text(CAST(`,
         { index: indexOf(list), comparison: null },
-        " AS json)) AS value",
+        " AS json)) AS value))",
       );
     else if (compared !== undefined)
       parts.push({ index: indexOf(compared), comparison: not === undefined ? "other" : "same" });

@@ -26,6 +26,11 @@ const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "2350
 /** Of these, those that tell nothing but that others were there. */
 const OF_OTHERS: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 
+/** A lock that was not free in time, which is 2 s. */
+const LOCK_TIMEOUT = "55P03";
+/** How long commands that share a transaction with such a one are tried apart from it. */
+const LOCKED_MS_MAX = 10_000;
+
 /** The index by which a key is claimed once. */
 const CLAIM = "idempotency_keys_by_key";
 const KEY_TAKEN = refuse(
@@ -103,6 +108,10 @@ export function createLanes(
   };
 }
 
+const organisationsOf = (jobs: readonly Job[]): readonly (readonly Job[])[] => [
+  ...Map.groupBy(jobs, ({ command: { scope } }) => scope?.organisationId).values(),
+];
+
 const laneOf = (organisationId: string): number => Number(Bun.hash(organisationId) % BigInt(LANES));
 
 function createLane(
@@ -159,10 +168,12 @@ function createLane(
     }
     const state = sqlStateOf(error) ?? "";
     const isKeyTaken = constraintOf(error) === CLAIM;
-    if (CONTENDED.has(state) && !isKeyTaken && tries < TRIES_MAX) {
+    const isShared = state === LOCK_TIMEOUT && organisationsOf(jobs).length > 1;
+    if (CONTENDED.has(state) && !isKeyTaken && !isShared && tries < TRIES_MAX) {
       await pause(figures);
       return commitTogether(jobs, locks, tries + 1);
     }
+    if (state === LOCK_TIMEOUT) return commitByOrganisation(jobs);
     const [job] = jobs;
     if (job !== undefined && jobs.length === 1) {
       if (isKeyTaken) job.resolve(KEY_TAKEN);
@@ -174,31 +185,33 @@ function createLane(
       await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
   }
 
+  /**
+   * Gives those a turn that wait only for the organisation of another. Who waits too long is told so: a lock is waited for in vain
+   * much longer than a transaction takes.
+   */
+  async function commitByOrganisation(jobs: readonly Job[]): Promise<void> {
+    const groups = organisationsOf(jobs);
+    for (const group of groups) {
+      const isLate = group.some(({ queuedAt }) => performance.now() - queuedAt > LOCKED_MS_MAX);
+      if (groups.length === 1 || isLate) for (const job of group) job.resolve(CONTENDED_TOO_LONG);
+      else await commitTogether(group, locksOf(group.map(({ command }) => command)), TRIES_MAX);
+    }
+  }
+
   async function work(): Promise<void> {
     figures.busy += 1;
     while (queue.length > 0) {
-      await gathered();
+      await gathered(() => queue);
       const jobs = queue.slice(0, BATCH_MAX);
       queue = queue.slice(BATCH_MAX);
       figures.waiting -= jobs.length;
-      await commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0);
+      try {
+        await commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0);
+      } catch (error) {
+        // What nobody has thought of must not leave a command without an answer, nor those that wait.
+        for (const job of jobs) job.fail(error);
+      }
     }
-    figures.busy -= 1;
-    running = null;
-  }
-
-  /** Waits until a turn of the event loop brings no more commands, for a limited time. */
-  async function gathered(): Promise<void> {
-    for (let before = -1; before < queue.length && queue.length < BATCH_MAX; ) {
-      before = queue.length;
-      await new Promise<void>((next) => setImmediate(next));
-      if (performance.now() - (queue[0]?.queuedAt ?? 0) > GATHER_MS_MAX) return;
-    }
-  }
-
-  /** What nobody has thought of must not leave a command without an answer. */
-  function stopped(error: unknown): void {
-    for (const job of queue.splice(0)) job.fail(error);
     figures.busy -= 1;
     running = null;
   }
@@ -207,13 +220,22 @@ function createLane(
     add(job: Job): void {
       queue.push(job);
       figures.waiting += 1;
-      running ??= work().catch(stopped);
+      running ??= work();
     },
     async close(): Promise<void> {
       await running;
       session?.release();
     },
   };
+}
+
+/** Waits until a turn of the event loop brings no more commands, for a limited time. */
+async function gathered(queue: () => readonly Job[]): Promise<void> {
+  for (let before = -1; before < queue().length && queue().length < BATCH_MAX; ) {
+    before = queue().length;
+    await new Promise<void>((next) => setImmediate(next));
+    if (performance.now() - (queue()[0]?.queuedAt ?? 0) > GATHER_MS_MAX) return;
+  }
 }
 
 const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;

@@ -1,3 +1,4 @@
+import { MODES } from "../../core/roles.ts";
 import type { AnyCommand } from "../batch.ts";
 import type { Write } from "../change.ts";
 import type { NeedName, Needs, NeedTable } from "../needs.ts";
@@ -285,12 +286,14 @@ export function lockStatements({ names, organisations, isWhole, scopes }: Locks)
   ];
 }
 
-/** Notes the time of a batch's records in its scopes. */
-export function recordedStatement({ scopes }: Locks, at: number): Statement {
+/** Notes the time of a batch's records in its scopes; that of records of whole organisations, in all scopes of these. */
+export function recordedStatement({ organisations: owners, isWhole, scopes }: Locks, at: number): Statement {
+  const ofWhole = isWhole ? [...owners].flatMap((id) => MODES.map((mode) => `${id} ${mode}`)) : [];
+  const noted = [...scopes.union(new Set(ofWhole))].sort();
   const [organisations, modes] = [0, 1].map((part) =>
     arrayOf(
       "text",
-      [...scopes].sort().map((key) => key.split(" ")[part]),
+      noted.map((key) => key.split(" ")[part]),
     ),
   );
   return {

@@ -26,7 +26,7 @@ const WAIT_MS_MAX = 60_000;
 const TABLE_WAIT_MS_MAX = 2_000;
 
 const MAKE_LIST =
-  'CREATE TABLE IF NOT EXISTS __holdfast_migrations (name text COLLATE "C" PRIMARY KEY, hash text NOT NULL, at int8 NOT NULL)';
+  'CREATE TABLE IF NOT EXISTS __holdfast_migrations (name text COLLATE "C" PRIMARY KEY, hash text COLLATE "C" NOT NULL, at int8 NOT NULL)';
 /** Two who make a table at once: the second is told that its name, or the row for its name, is there. */
 const MADE_BY_ANOTHER: readonly unknown[] = ["42P07", "23505"];
 const LOCK_NOT_AVAILABLE = "55P03";

@@ -41,8 +41,8 @@ async function transact<Result>(
     text: "SELECT nextval('positions') AS block FROM generate_series(1, $1::int8)",
     params: [1n],
   };
-  const begun = await session.exchange([BEGIN, ...locking, nextBlock]);
   try {
+    const begun = await session.exchange([BEGIN, ...locking, nextBlock]);
     const [first] = begun.at(-1) as readonly { readonly block: bigint }[];
     const buffer = createWriteBuffer(Array.from({ length: ROWS_MAX }, (_, at) => Number(first?.block) + at));
     const answers: Answers = new Map();

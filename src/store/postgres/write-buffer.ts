@@ -2,6 +2,7 @@ import type { SqlValue } from "../sql/database.ts";
 import type { Statement } from "./client.ts";
 import { toPostgres } from "./dialect.ts";
 import { arrayOf } from "./values.ts";
+import { LOOKS_AT } from "./write-order.ts";
 import { type WritePlan, writePlanOf } from "./write-plan.ts";
 
 /** The positions that a batch was given are used up. It begins again with more. */
@@ -9,7 +10,7 @@ export class PositionsUsedUp extends Error {}
 
 /**
  * What a batch writes, in an order in which it may be written. Rows that go through one statement are sent together, in one statement of
- * several rows, except that two writes to one row stay in their order.
+ * several rows, except that two writes to one row stay in their order, and that what a guard looks at is written before.
  */
 export type WriteBuffer = {
   /** Adds a write, and answers the position that an inserted row gets. */
@@ -128,6 +129,8 @@ type Written = {
   /** The last group with a row whose values for a key nobody knows. */
   readonly unknown: Map<string, number>;
   last: number;
+  /** The last group of each statement. */
+  readonly lastOf: Map<WritePlan, number>;
 };
 
 function createGroups() {
@@ -140,7 +143,7 @@ function createGroups() {
   function writtenTo(plan: WritePlan): Written {
     let written = tables.get(plan.table);
     if (written === undefined) {
-      written = { keys: new Map(), rows: new Map(), unknown: new Map(), last: -1 };
+      written = { keys: new Map(), rows: new Map(), unknown: new Map(), last: -1, lastOf: new Map() };
       tables.set(plan.table, written);
     }
     if (plan.key && !written.keys.has(plan.key.join())) {
@@ -148,6 +151,22 @@ function createGroups() {
       written.unknown.set(plan.key.join(), written.last);
     }
     return written;
+  }
+
+  /** The last group that wrote what this statement looks at: its own rows come after that. */
+  function lookedAt(plan: WritePlan): number {
+    const { insert = [], update = [] } = LOOKS_AT[plan.table] ?? {};
+    const isUpsert = plan.kind === "insert" && plan.key !== null;
+    const looked = isUpsert ? [...insert, ...update] : { insert, update, delete: [] }[plan.kind];
+    return Math.max(-1, ...looked.map((table) => lastIn(table, plan)));
+  }
+
+  function lastIn(table: string, plan: WritePlan): number {
+    const written = tables.get(table);
+    if (written === undefined) return -1;
+    if (table !== plan.table) return written.last;
+    // The rows of one statement are written in their order.
+    return Math.max(-1, ...[...written.lastOf].map(([other, at]) => (other === plan ? -1 : at)));
   }
 
   return {
@@ -159,7 +178,7 @@ function createGroups() {
     add(plan: WritePlan, row: unknown[]): void {
       const written = writtenTo(plan);
       const known: string[] = [];
-      let before = first - 1;
+      let before = Math.max(first - 1, lookedAt(plan));
       for (const [key, columns] of written.keys) {
         const values = valuesOf(plan, columns, row);
         if (values === null) continue;
@@ -177,6 +196,7 @@ function createGroups() {
         newest.set(plan, at);
       }
       written.last = Math.max(written.last, at);
+      written.lastOf.set(plan, at);
       for (const key of known) written.rows.set(key, at);
       for (const [key, columns] of written.keys)
         if (valuesOf(plan, columns, row) === null) written.unknown.set(key, at);
@@ -190,8 +210,14 @@ const isMerged = (plan: WritePlan, group: Group | undefined): group is RowGroup 
 function replaceRow(group: RowGroup, plan: WritePlan, row: unknown[]): void {
   const of = (one: unknown[]) => valuesOf(plan, plan.key ?? [], one);
   const at = group.rows.findIndex((one) => of(one) === of(row));
-  if (at < 0) group.rows.push(row);
-  else group.rows[at] = row;
+  const known = group.rows[at];
+  if (known === undefined) {
+    group.rows.push(row);
+    return;
+  }
+  // The first has the place to which others of the batch refer.
+  const place = plan.lists.findIndex(({ source }) => source === "place");
+  group.rows[at] = row.with(place, known[place]);
 }
 
 /** The values of columns in a row, as one text; null where the plan does not give them. */
