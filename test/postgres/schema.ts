@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
-import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { newTables } from "../support/guard-cases.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { createConnections, through } from "./connections.ts";
 
 const TEST_MS = 120_000;
