@@ -120,10 +120,11 @@ async function untilEnded({ databaseUrl }: Cluster): Promise<void> {
   const sql = new SQL(databaseUrl(), { max: 1 });
   try {
     await until(
-      "all checks and purchases have ended",
+      "all checks, purchases and deliveries have ended",
       async () => {
         const [row] = await sql`SELECT (SELECT count(*) FROM purchases WHERE phase <> 'ended')
-          + (SELECT count(*) FROM warrants WHERE state = 'verifying') AS open`;
+          + (SELECT count(*) FROM warrants WHERE state = 'verifying')
+          + (SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered') AS open`;
         return Number(row.open) === 0;
       },
       ENDED_MS,

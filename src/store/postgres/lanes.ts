@@ -155,13 +155,15 @@ function createLane(
   ): Promise<void> {
     if (isUndecided) {
       figures.undecided += 1;
-      for (const job of jobs) job.fail(error);
-      return;
+      return failAll(jobs, error);
     }
     const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
     if (isLost) {
       const waiting = jobs.filter(({ queuedAt }) => performance.now() - queuedAt < UNREACHABLE_MS_MAX);
-      for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
+      failAll(
+        jobs.filter((job) => !waiting.includes(job)),
+        error,
+      );
       if (waiting.length === 0) return;
       await pause(figures);
       return commitTogether(waiting, locks, tries);
@@ -175,14 +177,10 @@ function createLane(
     }
     if (state === LOCK_TIMEOUT) return commitByOrganisation(jobs);
     const [job] = jobs;
-    if (job !== undefined && jobs.length === 1) {
-      if (isKeyTaken) job.resolve(KEY_TAKEN);
-      else if (OF_OTHERS.has(state)) job.resolve(CONTENDED_TOO_LONG);
-      else job.fail(error);
-      return;
-    }
-    for (const half of halvesOf(jobs))
-      await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
+    if (job !== undefined && jobs.length === 1) refuseOrFail(job, error);
+    else
+      for (const half of halvesOf(jobs))
+        await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
   }
 
   /**
@@ -239,6 +237,17 @@ async function gathered(queue: () => readonly Job[]): Promise<void> {
 }
 
 const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;
+
+function failAll(jobs: readonly Job[], error: unknown): void {
+  for (const job of jobs) job.fail(error);
+}
+
+/** A command that was tried often enough by itself. */
+function refuseOrFail(job: Job, error: unknown): void {
+  if (constraintOf(error) === CLAIM) job.resolve(KEY_TAKEN);
+  else if (OF_OTHERS.has(sqlStateOf(error) ?? "")) job.resolve(CONTENDED_TOO_LONG);
+  else job.fail(error);
+}
 
 async function pause(figures: LaneFigures): Promise<void> {
   figures.retries += 1;

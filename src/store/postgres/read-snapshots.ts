@@ -61,17 +61,6 @@ export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReade
     }
   }
 
-  /** Fetches what all readers of a snapshot wait for: the first time what those of this turn of the event loop do. */
-  async function fetch(snapshot: Snapshot): Promise<void> {
-    await (snapshot.hasBegun ? null : new Promise<void>((next) => setImmediate(next)));
-    const session = await snapshot.session;
-    const { lacking, hasBegun } = snapshot;
-    snapshot.lacking = new Map();
-    snapshot.fetching = null;
-    snapshot.hasBegun = true;
-    await fetchAnswers(session, lacking, snapshot.answers, hasBegun ? [] : [BEGIN_SNAPSHOT]);
-  }
-
   async function end({ session, hasBegun }: Snapshot): Promise<void> {
     try {
       const connection = await session;
@@ -126,6 +115,17 @@ export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReade
       while (opened > 0) await new Promise<void>((free) => waiting.push(free));
     },
   };
+}
+
+/** Fetches what all readers of a snapshot wait for: the first time what those of this turn of the event loop do. */
+async function fetch(snapshot: Snapshot): Promise<void> {
+  await (snapshot.hasBegun ? null : new Promise<void>((next) => setImmediate(next)));
+  const session = await snapshot.session;
+  const { lacking, hasBegun } = snapshot;
+  snapshot.lacking = new Map();
+  snapshot.fetching = null;
+  snapshot.hasBegun = true;
+  await fetchAnswers(session, lacking, snapshot.answers, hasBegun ? [] : [BEGIN_SNAPSHOT]);
 }
 
 type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;

@@ -62,7 +62,11 @@ export async function openPostgresStore(
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
   });
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
-  await migratePostgres(pool, { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) });
+  const watching = { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) };
+  await migratePostgres(pool, watching).catch(async (error: unknown) => {
+    await pool.close({ timeout: 0 });
+    throw error;
+  });
   const sessions = createSessions(pool);
   const replay = createReplay();
   const { connection } = replay;

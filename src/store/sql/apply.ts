@@ -70,7 +70,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   function write(put: Put, figures: Figures): void {
     switch (put.kind) {
       case "warrant":
-        writeWarrant(put.before, put.row);
+        writeWarrant(moves, positions, put.before, put.row);
         figures.move(put.before, put.row);
         break;
       case "trace":
@@ -126,12 +126,6 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     }
   }
 
-  function writeWarrant(before: Warrant | null, row: Warrant): void {
-    if (before === null) {
-      positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
-    } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
-  }
-
   function remove({ kind, row }: Deletion): void {
     if (kind !== "idempotencyKey") deletions[kind](row);
     if (kind === "capsule" && row.storedHash !== null) deleteUnkept(row.storedHash);
@@ -159,6 +153,17 @@ const notingNew =
   ): void => {
     if (before === null) positions.remember(kind, id, position);
   };
+
+function writeWarrant(
+  moves: Prepared<typeof movesOf>,
+  positions: Positions,
+  before: Warrant | null,
+  row: Warrant,
+): void {
+  if (before === null) {
+    positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
+  } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
+}
 
 /** The account of an asset in a scope. The first deposit creates it. */
 function openAccount(
