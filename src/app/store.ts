@@ -62,6 +62,9 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
   return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
 }
 
+/** A sign-in that waits for another's row must not hold up those that do not. */
+const SHARED_CONNECTIONS = 4;
+
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
 export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
   // The engine is loaded by those alone who ask for it.
@@ -77,10 +80,10 @@ export async function openDatabase(address: PostgresAddress, options: Options = 
   const { connectionOptions } = await import("../store/postgres/address.ts");
   const { postgresInstances } = await import("../store/postgres/instances.ts");
   const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
-  const connect = () => new SQL({ ...connectionOptions(address, GIVEN.version), max: 1 });
+  const connectBy = (max: number) => () => new SQL({ ...connectionOptions(address, GIVEN.version), max });
   const newId = () => createIds(Date.now, random40)("instance");
-  const instances = postgresInstances({ connect, newId, steadyNow, onStanding: logStanding });
-  const shared = createPostgresSharedMemory({ connect, instance: newId() });
+  const instances = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
   return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
 }
 
