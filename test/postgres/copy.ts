@@ -579,10 +579,10 @@ test(
         env: { ...process.env, HOLDFAST_DATABASE: url },
       });
       expect(copy.stderr.toString()).toBe("");
-      expect(copy.resourceUsage.maxRSS).toBeLessThan(RSS_MAX);
+      expect(Number(copy.resourceUsage.maxRSS)).toBeLessThan(RSS_MAX);
     }
     expect(rowCounts(back)).toEqual(rowCounts(folder));
-    expect(rowCounts(back).warrants).toBe(WARRANTS);
+    expect(Number(rowCounts(back).warrants)).toBe(WARRANTS);
   },
   LARGE_MS,
 );
