@@ -19,14 +19,14 @@ import { createTestContext } from "../support/context.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
 import { must } from "../support/organisations.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { rowCounts } from "../support/rows.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
-/** How many warrants the large ledger has. A million were copied by hand: docs/measurements has the figures. */
+/** How many warrants the large ledger has. A million were copied by hand: see docs/postgresql, "Move a ledger". */
 const WARRANTS = 50_000;
 const LARGE_MS = 600_000;
 /** More than it takes: the ledger of a million has 3 GB. */
