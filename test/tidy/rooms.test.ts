@@ -32,7 +32,7 @@ const REFUSED: readonly (readonly [path: string, line: string, problem: string])
   [
     "src/services/a.ts",
     'import { Database } from "bun:sqlite";',
-    "only sql and sqlite may import bun:sqlite",
+    "only sql and sqlite and postgres may import bun:sqlite",
   ],
   [
     "src/jobs/a.ts",
