@@ -19,11 +19,11 @@ import { createTestContext } from "../support/context.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
 import { must } from "../support/organisations.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { rowCounts } from "../support/rows.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
 /** How many warrants the large ledger has. A million were copied by hand: docs/measurements has the figures. */

@@ -43,10 +43,10 @@ import { quietSite } from "../support/console.ts";
 import { createTestContext } from "../support/context.ts";
 import { PASSWORD } from "../support/organisations.ts";
 import { registrationOptions } from "../support/passkeys.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
 const MINUTE_MS = 60_000;

@@ -191,13 +191,23 @@ function createRun(
     if (missing) throw new LocksMissing(missing);
     for (;;) {
       const lacking: Lacking = new Map();
+      const undo = positions.draft();
       if (replay.attempt({ answers, lacking, writes: buffer }, () => apply(writes))) break;
+      for (const one of writes) lookAhead(one, lacking);
+      undo();
       buffer.reset();
-      // They may have been noted for rows that are not written now.
-      positions.forget();
       await fetchAnswers(session, lacking, answers);
     }
     all.push(...writes);
+  }
+
+  /** Notes what a write must know, so that it is fetched together with what the first one lacked. */
+  function lookAhead(write: Write, lacking: Lacking): void {
+    try {
+      replay.attempt({ answers, lacking, writes: buffer }, () => apply([write]));
+    } catch {
+      // It follows from a write before it. It is tried again after that one.
+    }
   }
 
   /** Sends what was written, so that the next look-ups find it. */

@@ -115,8 +115,7 @@ function sessionOn(sql: ReservedSQL, health: Health): Session {
       const at = answers.findIndex(({ status }) => status === "rejected");
       if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
       const { reason } = answers[at] as PromiseRejectedResult;
-      // The text is the code's own: values are parameters.
-      if (!ended && !isLost(reason)) throw Object.assign(reason, { statement: statements[at]?.text });
+      if (!ended && !isLost(reason)) throw withoutValues(reason, statements[at]);
       end();
       health.isReachable = false;
       throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
@@ -128,6 +127,10 @@ function sessionOn(sql: ReservedSQL, health: Health): Session {
     },
   };
 }
+
+/** The failure with the statement's text, which is the code's own. Its details would show the values of a row in the log. */
+const withoutValues = (failure: object, statement: Statement | undefined): object =>
+  Object.assign(failure, { statement: statement?.text, detail: undefined, where: undefined });
 
 function send(sql: ReservedSQL, { text, params, asLists = false }: Statement): Promise<Answer> {
   const template = TEMPLATES[text];

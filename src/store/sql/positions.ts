@@ -42,6 +42,8 @@ export type Positions = {
   remember(kind: Exclude<Kind, "account" | "payee" | "scope">, id: string, position: number): void;
   rememberAccount(scope: number, asset: string, position: number): void;
   rememberPayee(account: number, payee: string, position: number): void;
+  /** From now on notes the positions of rows that are written. The answer forgets those. */
+  draft(): () => void;
   forget(): void;
 };
 
@@ -69,6 +71,7 @@ export function createPositions(database: SqlDatabase): Positions {
     remember: (kind, id, position) => rows.remember(kind, id, { position }),
     rememberAccount: (scope, asset, position) => rows.remember("account", `${scope} ${asset}`, { position }),
     rememberPayee: (account, payee, position) => rows.remember("payee", `${account} ${payee}`, { position }),
+    draft: rows.draft,
     forget: rows.forget,
   };
 }
