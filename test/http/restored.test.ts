@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,8 +11,11 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { type Client, createClient, type Reply } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { openTestLedger } from "../support/ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** After a restore live opens are refused until somebody acknowledges it (docs/operating, "Restore"). */
 

@@ -136,6 +136,7 @@ describe("ages are counted by the time that passed while a server ran", () => {
     const markedAt = service.clock.now;
     await countRunningTime(service.ctx, HOUR_MS, 30);
     const other = createTestContext({}, service.folder);
+    await other.store.read(() => {}); // On PostgreSQL it opens with the first use.
     expect([other.now() < markedAt, other.store.lastRecordedAt()]).toEqual([true, markedAt]);
     await other.store.close();
   });
@@ -178,7 +179,7 @@ test("a key in flight is never deleted", async () => {
 });
 
 test("a backlog of several steps is forgotten in one run", async () => {
-  const row = `INSERT INTO idempotency_keys (rowid, scope, key, fingerprint, status, body, created_at)
+  const row = `INSERT INTO idempotency_keys (position, scope, key, fingerprint, status, body, created_at)
     SELECT ?5, position, ?2, ?4, 201, '{}', ?3 FROM scopes WHERE organisation_id = ?1 AND mode = 'live'`;
   const { change } = service.ctx.ledger;
   for (let count = 0; count < 350; count++) {

@@ -65,7 +65,7 @@ export function toPostgres(statement: string): Translated {
       const types = values.map(typeOf);
       return {
         text: bound(types),
-        params: values.filter((value) => value !== null).map(encoded),
+        params: values.filter((value) => value !== null).map(asksRows ? encodedQuestion : encoded),
       };
     },
     signatureOf(values) {
@@ -77,7 +77,9 @@ export function toPostgres(statement: string): Translated {
       return {
         text: grouped[rows](types),
         columns: types.flatMap((type, index) =>
-          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
+          type === "null"
+            ? []
+            : [{ type, values: questions.map((question) => encodedQuestion(question[index])) }],
         ),
       };
     },
@@ -225,6 +227,12 @@ function typeOf(value: unknown): ValueType {
   if (value === null) return "null";
   if (value instanceof Uint8Array) return "bytea";
   throw new Error(`a statement was given ${typeof value}, which is no value of a column`);
+}
+
+/** No text in PostgreSQL has U+0000, so what is looked up by one is found by none: ids, keys and names have no U+FFFD either. */
+function encodedQuestion(value: unknown): bigint | string | Uint8Array {
+  const sent = encoded(value);
+  return typeof sent === "string" ? sent.replaceAll("\0", "\u{fffd}") : sent;
 }
 
 /** @throws where a number is not whole: the tables have whole numbers alone */

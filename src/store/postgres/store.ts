@@ -114,9 +114,13 @@ export async function openPostgresStore(
   };
 }
 
-/** The time in the newest record of any organisation; -1 where there is none. */
-const newestRecord = (raw: SqlDatabase): number =>
-  Number(raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get()?.at ?? -1n);
+/** The time in the newest record of any organisation, or in the newest mark of retention; -1 where there is none. */
+function newestRecord(raw: SqlDatabase): number {
+  const scopes = raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get();
+  const instance = raw.query<{ marks: string }, []>("SELECT retention_marks AS marks FROM instances").get();
+  const marks: readonly { readonly recordedAt: number }[] = JSON.parse(instance?.marks ?? "[]");
+  return Math.max(Number(scopes?.at ?? -1n), marks.at(-1)?.recordedAt ?? -1);
+}
 
 /** Reads outside of a snapshot. */
 async function ask<Result>(sessions: Sessions, replay: Replay, work: () => Result): Promise<Result> {
