@@ -18,7 +18,7 @@ import { shareWithOthers } from "./app/sharing.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
-import { openDatabase, openFolder, watchMigration } from "./app/store.ts";
+import { openLedger, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -112,9 +112,8 @@ async function startLocked(
   const metrics = createMetrics();
   warnOfPlaintext(secrets);
   const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
-  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared } = secrets.database
-    ? await openDatabase(secrets.database, watched)
-    : openFolder(config.data, watched);
+  const ledger = await openLedger(config, secrets, watched);
+  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared } = ledger;
   opened.defer(store.close);
   if (shared) opened.defer(shared.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
@@ -122,10 +121,8 @@ async function startLocked(
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, newestIdTime, instances, shared, ...trust, baseUrl, metrics },
-      warmChildren: 2,
-      listeners: () => [{ address: config.host, port }],
-      signInLog: createSignInLog(),
+      ...{ config, secrets, ...ledger, ...trust, baseUrl, metrics, warmChildren: 2 },
+      ...{ listeners: () => [{ address: config.host, port }], signInLog: createSignInLog() },
     },
     opened,
   );

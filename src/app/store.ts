@@ -1,5 +1,6 @@
 import { SQL } from "bun";
 import packageJson from "../../package.json" with { type: "json" };
+import type { Config, Secrets } from "../config.ts";
 import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
 import { refuseField } from "../core/errors.ts";
 import { createIds } from "../core/ids.ts";
@@ -82,6 +83,13 @@ export async function openDatabase(address: PostgresAddress, options: Options = 
   const shared = createPostgresSharedMemory({ connect, instance: newId() });
   return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
 }
+
+/** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */
+export const openLedger = async (
+  { data }: Config,
+  { database }: Secrets,
+  options: Options,
+): Promise<OpenedStore> => (database ? openDatabase(database, options) : openFolder(data, options));
 
 /** How many rows of a table get their digests between two lines of the log. */
 const LOGGED_ROWS = 100_000;

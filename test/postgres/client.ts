@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
 const GREATEST = 9_223_372_036_854_775_807n;

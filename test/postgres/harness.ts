@@ -5,7 +5,7 @@ import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
 import { startFaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 
 const TEST_MS = 120_000;
 

@@ -12,9 +12,11 @@ import {
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
 import { ALONE, type Instances } from "../../src/store/instances.ts";
+import { createClaims } from "../../src/store/postgres/claims.ts";
 import { postgresInstances } from "../../src/store/postgres/instances.ts";
 import type { Standing } from "../../src/store/postgres/membership.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { type OneConnection, oneConnection } from "../../src/store/postgres/one-connection.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
 import type { FaultyProxy } from "./proxy.ts";
@@ -246,12 +248,30 @@ test("work that two instances try is owned until both have ended", async () => {
   await until("nobody owns it", async () => (await one.instances.owned(["wrt_1"])).size === 0);
 });
 
-test("an answer that was lost leaves nothing owned for ever", async () => {
-  const [one, other] = [await start(), await start()];
-  one.proxy.halve("to client");
-  await one.instances.owning("wrt_1", async () => {}).catch(() => {});
-  await until("nothing is owned", async () => (await other.instances.owned(["wrt_1"])).size === 0);
-  expect(await one.instances.owning("wrt_2", async () => 1).catch(() => 1)).toBe(1);
+test("work whose claim got no answer does not begin, and leaves nothing owned for ever", async () => {
+  const sql = connectTo(database);
+  await sql`INSERT INTO instances_running VALUES ('ins_own', clock_timestamp(), clock_timestamp() + '1 hour', '{}')`;
+  const real = oneConnection(() => connectTo(database), 60_000);
+  let isAnswerLost = true;
+  const run: OneConnection["run"] = async (work) => {
+    const done = await real.run(work);
+    if (isAnswerLost) throw new Error("no answer");
+    return done;
+  };
+  const claims = createClaims(
+    { ...real, run },
+    () => "ins_own",
+    () => new Error("nothing was done"),
+  );
+  let hasBegun = false;
+  const work = async () => {
+    hasBegun = true;
+  };
+  await expect(claims.during("wrt_1", work)).rejects.toThrow("nothing was done");
+  expect(hasBegun).toBe(false);
+  isAnswerLost = false;
+  await claims.flush();
+  expect([...(await sql`SELECT id FROM claims`)]).toEqual([]);
 });
 
 test("what belongs to one at a time belongs to exactly one, and is taken over when it dies", async () => {
@@ -313,6 +333,11 @@ test("a command beside the servers is no instance: it has no lease, and sees wha
   const work = server.instances.owning("pur_1", () => gate.promise);
   await until("it is seen", async () => (await command.instances.owned(["pur_1"])).has("pur_1"));
   expect([command.instances.lease("deadlines").token(), command.instances.isLost()]).toEqual([null, false]);
+  // Nobody is there who would delete the row of a dead one.
+  server.proxy.drop();
+  await until("it is not seen once its instance is dead", async () => {
+    return (await command.instances.owned(["pur_1"])).size === 0;
+  });
   gate.resolve();
   await work;
 });

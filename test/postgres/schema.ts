@@ -5,12 +5,12 @@ import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.t
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { newTables } from "../support/guard-cases.ts";
-import { createConnections } from "./connections.ts";
+import { createConnections, through } from "./connections.ts";
 
 const TEST_MS = 120_000;
 
 let postgres: Postgres;
-const { connectTo, closeAll } = createConnections(() => postgres.port);
+const { connectTo, newProxy, closeAll } = createConnections(() => postgres.port);
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -118,6 +118,23 @@ describe("bringing the tables up to date", () => {
   );
 
   test(
+    "a database that stops answering is not waited for without end",
+    async () => {
+      const url = await postgres.createDatabase();
+      const proxy = await newProxy();
+      const sql = connectTo(through(proxy, url));
+      await sql`SELECT 1`;
+      proxy.hold("to client");
+      await expect(migratePostgres(sql, { ...options(), waitMsMax: 50 })).rejects.toThrow(
+        "the database has not answered within 5.05 seconds",
+      );
+      proxy.pass();
+      await migratePostgres(connectTo(url), options());
+    },
+    TEST_MS,
+  );
+
+  test(
     "a later change is made, with its steps, and only once",
     async () => {
       const { sql } = await newLedger();
@@ -213,7 +230,6 @@ const WORDS_OF_ONE: Readonly<Record<string, readonly string[]>> = {
   postings_hold_an_amount: ["settlement"],
   postings_of_a_known_payout: ["paid", "submitted"],
   warrants_grace_is_short: ["integer"],
-  warrants_open_without_a_grace: ["held", "verifying", "frozen"],
 };
 /** The names that SQLite's numbers of rows have besides. */
 const NUMBERS: readonly string[] = ["rowid", "oid", "_rowid_"];
