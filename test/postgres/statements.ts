@@ -244,3 +244,33 @@ test("every statement finds rows for some of its questions", () => {
   );
   expect(empty.map(([text]) => text)).toEqual([]);
 });
+
+test(
+  "a list of a rare state is read from the index that is meant for it, however common the state is elsewhere",
+  async () => {
+    const columns = sqlite
+      .query<{ name: string }, []>("SELECT name FROM pragma_table_info('warrants')")
+      .all();
+    const made: Readonly<Record<string, string>> = {
+      position: "1000000 + number",
+      id: "'wrt_' || number",
+      scope: "1 + number % 2",
+      state: "CASE number % 2 WHEN 0 THEN 'held' ELSE 'frozen' END",
+      deadline: "number",
+    };
+    const list = columns.map(({ name }) => name);
+    await sql`SET session_replication_role = replica`;
+    await sql.unsafe(
+      `INSERT INTO warrants (${list.join(", ")}) SELECT ${list.map((name) => made[name] ?? name).join(", ")}
+       FROM (SELECT * FROM warrants WHERE state = 'held' LIMIT 1) AS one, generate_series(1, 50000) AS number`,
+    );
+    await sql.unsafe("ANALYZE warrants").simple();
+    const newestHeld = [...asked.keys()].filter((text) =>
+      /WHERE scope = \?1 AND state = 'held' AND position < \?4 [^']* ORDER BY position DESC/.test(text),
+    );
+    const { text, params } = toPostgres(newestHeld[0] ?? "").bind([2n, 10, 0, 2n ** 62n, 0n]);
+    const plan: unknown[] = await sql.unsafe(`EXPLAIN ${text}`, [...params]).values();
+    expect(plan.join().match(/Backward using \w+/g)).toEqual(["Backward using warrants_by_state"]);
+  },
+  TEST_MS,
+);
