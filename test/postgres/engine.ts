@@ -9,6 +9,10 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import { createUser } from "../../src/services/admin/users.ts";
 import type { Answer } from "../../src/services/idempotency.ts";
 import type { Put } from "../../src/store/change.ts";
+import type { Statement } from "../../src/store/postgres/client.ts";
+import { createWriteBuffer } from "../../src/store/postgres/write-buffer.ts";
+import type { SqlValue } from "../../src/store/sql/database.ts";
+import { deletionOfUnkept } from "../../src/store/sql/kept-bodies.ts";
 import {
   ALL_PASS,
   codeOf,
@@ -292,9 +296,12 @@ test("two instances move one hot balance for some seconds, and everything adds u
   };
   async function work(at: Stage, worker: number): Promise<void> {
     const { ctx, organisationId } = at;
+    const { clock } = worker % 2 === 0 ? one.ctx : other.ctx;
     const caller = callers[worker % callers.length]!;
     const scope = { organisation_id: organisationId, mode: "live" } as const;
     for (let round = worker; performance.now() < endsAt; round++) {
+      // Neither clock is right, and they disagree.
+      clock.aheadMs = Math.round(Math.random() * 2_000);
       const opened = await open(at, caller, { payee: `payee ${round % 3}` });
       note(opened);
       if (isRefusal(opened)) continue;
@@ -442,4 +449,56 @@ test("a batch may write more rows than its first block has positions", async () 
   });
   expect(await counted("SELECT count(*) FROM audit_entries")).toBe(before + rows);
   expect(await counted("SELECT count(DISTINCT rowid) FROM audit_entries")).toBe(before + rows);
+});
+
+test("a job whose locks are not free gives its connection back as it was", async () => {
+  const letGo = await lockOutside(
+    sql,
+    "INSERT INTO locks (name) VALUES ('log') ON CONFLICT (name) DO UPDATE SET name = excluded.name",
+  );
+  await expect(one.store.extendLog(1)).rejects.toThrow("lock timeout");
+  await letGo();
+  expect(await counted("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")).toBe(
+    0,
+  );
+  expect(await one.store.extendLog(1)).toBe(1);
+});
+
+test("a content is not deleted while another instance begins to rely on it", async () => {
+  const rely = 'insert or rollback into "contents" ("hash", "bytes") values (?, ?) on conflict do nothing';
+  const relying = (hash: string, position: number) => {
+    const buffer = createWriteBuffer([position]);
+    buffer.add(rely, [hash, new Uint8Array([1])]);
+    return buffer.take();
+  };
+  const deleting = (hash: string) => {
+    const buffer = createWriteBuffer([]);
+    const run = (text: string) => ({ run: (...values: SqlValue[]) => buffer.add(text, values) });
+    deletionOfUnkept({ prepare: run } as never)(hash);
+    return buffer.take();
+  };
+  const send = async (connection: Pick<SQL, "unsafe">, statements: readonly Statement[]) => {
+    for (const { text, params } of statements) await connection.unsafe(text, params as unknown[]);
+  };
+  const isThere = async (hash: string) =>
+    (await counted(`SELECT count(*) FROM contents WHERE hash = '${hash}'`)) === 1;
+  const [relier, deleter] = [await sql.reserve(), await sql.reserve()];
+  const isWaiting = () => until("one waits for the other", async () => (await waitingForLocks(sql)) > 0);
+
+  await send(sql, relying("first", -1));
+  await deleter`BEGIN`;
+  await send(deleter, deleting("first"));
+  const relied = send(relier, relying("first", -2));
+  await isWaiting();
+  await deleter`COMMIT`;
+  await relied;
+  expect(await isThere("first")).toBe(true);
+
+  await relier`BEGIN`;
+  await send(relier, relying("first", -3));
+  const deleted = send(deleter, deleting("first"));
+  await isWaiting();
+  await relier`COMMIT`;
+  await deleted;
+  for (const connection of [relier, deleter]) connection.release();
 });

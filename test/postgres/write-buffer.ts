@@ -145,7 +145,7 @@ describe("the order of writes", () => {
       FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid WHERE NOT tgisinternal`;
     for (const { table, source, inserts, updates } of guards) {
       for (const { name } of names) {
-        if (!new RegExp(`\\\\b(FROM|JOIN|,)\\\\s+${name}\\\\b`, "i").test(source)) continue;
+        if (!new RegExp(`\\b(FROM|JOIN|,)\\s+${name}\\b`, "i").test(source)) continue;
         if (inserts) looked.add(`${table} insert ${name}`);
         if (updates) looked.add(`${table} update ${name}`);
       }
@@ -156,8 +156,12 @@ describe("the order of writes", () => {
         ...update.map((at) => `${table} update ${at}`),
       ]),
     );
-    // Scopes are made by the database; rows of these tables are written one statement at a time, or look at themselves in one statement.
-    const apart = /^(scopes|trace|session_totals|solvency_statements) |^(postings|session_totals) insert \2$/;
-    expect([...looked].filter((one) => !said.has(one) && !apart.test(one)).sort()).toEqual([]);
+    // The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
+    const apart = [
+      "scopes insert organisations",
+      "postings insert postings",
+      "session_totals insert session_totals",
+    ];
+    expect([...looked].filter((one) => !said.has(one) && !apart.includes(one)).sort()).toEqual([]);
   });
 });
