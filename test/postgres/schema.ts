@@ -214,7 +214,6 @@ const WORDS_OF_ONE: Readonly<Record<string, readonly string[]>> = {
   postings_hold_an_amount: ["settlement"],
   postings_of_a_known_payout: ["paid", "submitted"],
   warrants_grace_is_short: ["integer"],
-  warrants_open_without_a_grace: ["held", "verifying", "frozen"],
 };
 /** The names that SQLite's numbers of rows have besides. */
 const NUMBERS: readonly string[] = ["rowid", "oid", "_rowid_"];
