@@ -7,12 +7,14 @@ import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
 import { folderOf, refuseDatabaseOfServer, warnOfPlaintext } from "./app/database.ts";
+import { sharedSettings } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
+import { shareWithOthers } from "./app/sharing.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
@@ -110,16 +112,18 @@ async function startLocked(
   const metrics = createMetrics();
   warnOfPlaintext(secrets);
   const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
-  const { store, newestIdTime, finishWalCheckpoint, database } = secrets.database
+  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared } = secrets.database
     ? await openDatabase(secrets.database, watched)
     : openFolder(config.data, watched);
   opened.defer(store.close);
+  if (shared) opened.defer(shared.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, newestIdTime, ...trust, baseUrl, warmChildren: 2, metrics },
+      ...{ config, secrets, store, newestIdTime, instances, shared, ...trust, baseUrl, metrics },
+      warmChildren: 2,
       listeners: () => [{ address: config.host, port }],
       signInLog: createSignInLog(),
     },
@@ -127,6 +131,9 @@ async function startLocked(
   );
   const walCheckpoint = finishWalCheckpoint && walCheckpointJob(config, SELF, finishWalCheckpoint);
   opened.defer(() => void walCheckpoint?.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  opened.defer(instances.leave);
+  const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
+  if (differs) return differs;
   await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
@@ -134,6 +141,7 @@ async function startLocked(
   const { anchoring, deposits, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
   const solvency = solvencyJobs(ctx, config);
+  const sharing = shareWithOthers(shared, config.rateLimits, ctx.now);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     ...{ lastSeenAt: newestIdTime, monotonicNow: steadyNow, self: SELF, database },
@@ -141,7 +149,7 @@ async function startLocked(
     ...{ witnesses: witnesses.figures, deposits, treasuries: solvency.seen },
     jobs: [
       ...[...backups.jobs, ...(walCheckpoint ? [walCheckpoint.job] : []), ...PURCHASE_JOBS],
-      ...[...witnesses.jobs, ...chainJobs, ...solvency.jobs],
+      ...[...witnesses.jobs, ...chainJobs, ...solvency.jobs, ...sharing.jobs],
     ],
   });
   opened.defer(async () => {
@@ -156,6 +164,7 @@ async function startLocked(
       pages: receiptAssets,
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
+      ...sharing.options,
       trustedProxies: config.trustProxy,
       secretHashes: { worker: hashOf(secrets.workerSecret), messaging: hashOf(secrets.messagingSecret) },
       onFault: (error, requestId, who) =>

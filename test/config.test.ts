@@ -234,6 +234,7 @@ describe("a bad value is refused with a message that names it", () => {
     RATE_BENCH: [...INTEGERS, "0", "100000001"],
     IDEMPOTENCY_DAYS: [...INTEGERS, "0", "3651"],
     CONTENT_BYTES: [...INTEGERS, "10485759", "9007199254740992"],
+    DATABASE_PLAINTEXT: ["yes", "1", "TRUE", "true "],
     LOG: ["all", "Requests", " faults"],
     BACKUP_KEEP: [...INTEGERS, "0", "10001"],
     BACKUP_HOUR: [...INTEGERS, "24"],

@@ -6,6 +6,7 @@ import { AUDIT_ACTIONS } from "../src/core/audit-entry.ts";
 import { CLAUSE_KINDS, CODES_OF_KINDS } from "../src/core/clauses/registry.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { EVENT_TYPES } from "../src/core/warrant.ts";
+import { EMBEDDED_ONLY } from "./support/only-embedded.ts";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
 import { citationProblems, headingsOf } from "./tidy/citations.ts";
 import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
@@ -59,6 +60,11 @@ describe("what is dead", () => {
   test("every file of test is a test, a program of package.json, or reached from one", () => {
     const entries = paths(tests).filter((path) => path.endsWith(".test.ts"));
     expect(deadFiles(tests, [...entries, ...programsOf(manifest)])).toEqual([]);
+  });
+
+  test("every file with tests that PostgreSQL skips is listed with the reason, and no other", () => {
+    const marked = tests.filter(({ text }) => /^const .+ = onlyEmbedded\(/m.test(text));
+    expect(paths(marked).toSorted()).toEqual(Object.keys(EMBEDDED_ONLY).toSorted());
   });
 
   test("every export is imported somewhere", () => {

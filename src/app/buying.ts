@@ -57,7 +57,7 @@ export function buyingWith(
     // The first rule for a token counts, so the operator's rules come first.
     assets: [...config.x402Assets, ...KNOWN_ASSETS],
     chains: {
-      ids: [...config.evmRpc.keys()],
+      ids: [...config.evmRpc.keys()].toSorted((one, other) => one - other),
       find: async (question) =>
         evmChain().findingOf(
           await chainsOnce().authorizationState(question),

@@ -58,6 +58,7 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
     vault: {
       encrypt: (secret, name) => (vaultOf(folder, secrets) ?? firstVault()).encrypt(secret, name),
       decrypt: (encrypted, name) => vault().decrypt(encrypted, name),
+      mac: (text, name) => vault().mac(text, name),
     },
     tokens: {
       sign: async (payload, type) => tokens().sign(payload, type),

@@ -26,7 +26,7 @@ export async function openForCommands(
   progress: Progress = NO_PROGRESS,
 ): Promise<OpenLedger> {
   await using opening = new AsyncDisposableStack();
-  const { store, newestIdTime } = await openBesideServer(config, secrets, progress);
+  const { store, newestIdTime, instances } = await openBesideServer(config, secrets, progress);
   opening.defer(store.close);
   const instance = await store.read((reader) => reader.instance.get());
   const keys = keysOfCommand(config, secrets, serverHasRun(instance));
@@ -35,9 +35,16 @@ export async function openForCommands(
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
+  // A command signs nobody in.
+  const shared = null;
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
-  const parts = { config, secrets, store, newestIdTime, keys, witnessSeed, baseUrl, ...alone };
-  const { ctx } = composeContext(parts, opening);
+  // It does not join the instances: what it does beside them is safe to do twice.
+  opening.defer(instances.leave);
+  const ledger = { store, newestIdTime, instances, shared };
+  const { ctx } = composeContext(
+    { config, secrets, ...ledger, keys, witnessSeed, baseUrl, ...alone },
+    opening,
+  );
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }

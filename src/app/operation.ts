@@ -2,7 +2,7 @@ import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
 import { disagreementOf } from "../core/clock.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
-import { type AuditOutcome, clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
+import { clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
 import { MODES } from "../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
@@ -16,23 +16,21 @@ import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld, retentionJob } from "../jobs/retention.ts";
 import { type Job, type Run, startScheduler } from "../jobs/scheduler.ts";
 import { writeSignInFailures } from "../jobs/sign-in-failures.ts";
-import { createWatchdog } from "../jobs/watchdog.ts";
 import { deliverWebhooks } from "../jobs/webhooks.ts";
-import { createAuditChild } from "../platform/audit-child.ts";
 import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createRefusalLog } from "../platform/refusal-log.ts";
 import type { Context } from "../services/context.ts";
-import { isReadable, ledgerFigures } from "../services/figures.ts";
+import { isReadable } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { anchor } from "../services/log/anchor.ts";
 import { tellOfLostEvents } from "../services/notices/trouble.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
-import { publicKeysOf } from "./audit-beside-server.ts";
 import { BACKUP_JOB } from "./backups.ts";
-import { AUDIT_ARGUMENT } from "./children.ts";
 import { folderOf } from "./database.ts";
+import { hourlyAudit, NO_AUDIT } from "./hourly-audit.ts";
+import { ledgerReading } from "./ledger-reading.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 import type { WatchedDatabase } from "./store.ts";
 
@@ -95,25 +93,28 @@ export function startOperation(options: OperationOptions): RunningOperation {
   });
 
   const vitals = async (reading: Context = ctx): Promise<Vitals> => {
-    const readable = await isReadable(reading);
+    const database = options.database?.figures() ?? null;
+    // A database that is known to be away is not asked: the answer would take as long as it is waited for.
+    const readable = database?.isReachable !== false && (await isReadable(reading));
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
-      ledger: { readable, writable: written?.lastOutcome !== "failed" },
+      ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
       freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
       audit: audit.outcome(),
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),
-      database: options.database?.figures() ?? null,
+      database,
     };
   };
+  const ofLedger = ledgerReading(options);
   const figures = async (): Promise<Figures> => {
     const known = await vitals();
     const { jobs, audit, freeBytes, database } = known;
     return {
-      ...(await ledgerFigures(ctx)),
+      ...(await ofLedger()),
       ...{ jobs, audit, freeBytes },
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
@@ -122,10 +123,8 @@ export function startOperation(options: OperationOptions): RunningOperation {
       newestBackup: options.newestBackup(),
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
-      witnesses: await options.witnesses(),
-      deposits: await options.deposits(),
       treasuries: known.treasuries,
-      ...{ database, replicas: (await options.database?.replicas()) ?? [] },
+      ...{ database, replicas: database?.isReachable ? ((await options.database?.replicas()) ?? []) : [] },
     };
   };
   return {
@@ -149,32 +148,6 @@ export function startOperation(options: OperationOptions): RunningOperation {
       );
     },
   };
-}
-
-type HourlyAudit = {
-  readonly jobs: readonly Job[];
-  outcome(): AuditOutcome | null;
-  stop(): void;
-};
-
-/** A database is audited by `holdfast audit` alone. */
-const NO_AUDIT: HourlyAudit = { jobs: [], outcome: () => null, stop: () => {} };
-
-function hourlyAudit({ self, ctx }: OperationOptions, dataFolder: string): HourlyAudit {
-  const child = createAuditChild([...self, ...[AUDIT_ARGUMENT, dataFolder, publicKeysOf(ctx)]]);
-  const { run, outcome } = createWatchdog(
-    child.audit,
-    (messages) =>
-      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
-        disagreements: messages.length,
-      }),
-    Date.now,
-  );
-  const job: Job = {
-    ...{ name: "audit", doneBy: "one", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS },
-    begin: () => run,
-  };
-  return { jobs: [job], outcome, stop: child.stop };
 }
 
 /** Tells admins what is wrong with the service, by what it knows of itself. */

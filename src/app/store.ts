@@ -1,3 +1,4 @@
+import { SQL } from "bun";
 import packageJson from "../../package.json" with { type: "json" };
 import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
 import { refuseField } from "../core/errors.ts";
@@ -8,10 +9,14 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
+import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
+import { NewerLedger } from "../store/sql/ledger-version.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
+import { logStanding } from "./instances.ts";
 
 /** What a server knows of its database. */
 export type WatchedDatabase = {
@@ -28,6 +33,10 @@ export type OpenedStore = {
   readonly finishWalCheckpoint: (() => void) | null;
   /** Null where the ledger is in the data folder. */
   readonly database: WatchedDatabase | null;
+  /** The processes that serve the ledger. */
+  readonly instances: Instances;
+  /** What they remember together; null where there is but one. */
+  readonly shared: (SharedMemory & { close(): Promise<void> }) | null;
 };
 
 type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
@@ -49,19 +58,29 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  return { store, newestIdTime, finishWalCheckpoint, database: null };
+  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
 }
 
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
 export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
   // The engine is loaded by those alone who ask for it.
-  const { problemAt, replicasOf } = await import("../store/postgres/server.ts");
+  const { problemAt, problemOfOpening, replicasOf } = await import("../store/postgres/server.ts");
   const problem = await problemAt(address, GIVEN.version, GIVEN.now);
   if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
-  const store = await openPostgresStore(address, { ...options, ...GIVEN });
+  const store = await openPostgresStore(address, { ...options, ...GIVEN }).catch((error: unknown) => {
+    const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
+    throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
+  });
   const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
-  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database };
+  const { connectionOptions } = await import("../store/postgres/address.ts");
+  const { postgresInstances } = await import("../store/postgres/instances.ts");
+  const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
+  const connect = () => new SQL({ ...connectionOptions(address, GIVEN.version), max: 1 });
+  const newId = () => createIds(Date.now, random40)("instance");
+  const instances = postgresInstances({ connect, newId, steadyNow, onStanding: logStanding });
+  const shared = createPostgresSharedMemory({ connect, instance: newId() });
+  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
 }
 
 /** How many rows of a table get their digests between two lines of the log. */

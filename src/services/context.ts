@@ -33,6 +33,7 @@ import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
 import type { Instances } from "../store/instances.ts";
 import type { Scope } from "../store/scope.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInFailures } from "./auth/failures.ts";
 import type { KeyUses } from "./auth/key-uses.ts";
@@ -48,13 +49,15 @@ export type Context = {
   readonly store: Store;
   /** This process among those that serve the ledger. */
   readonly instances: Instances;
+  /** What this instance remembers together with those that share its ledger; null where it has the ledger for itself. */
+  readonly shared: SharedMemory | null;
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly newId: NewId;
   /** One byte of a cryptographic source. */
   readonly randomByte: () => number;
   readonly passwords: Passwords;
-  readonly signInThrottle: SignInThrottle;
+  readonly signInThrottle: SignInThrottle<void | Promise<void>>;
   readonly signInLog: SignInLog;
   readonly signInFailures: SignInFailures;
   readonly startLinks: StartLinks;

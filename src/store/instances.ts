@@ -21,7 +21,7 @@ export type Instances = {
    * instances: that is known to them before the work begins.
    *
    * @param id what the work moves, such as a warrant
-   * @throws where this instance is lost
+   * @throws UndoneFault where this instance cannot tell them, so that nothing was begun
    */
   owning<Result>(id: string, work: () => Promise<Result>): Promise<Result>;
   /** Of these, what a live instance works on, this one too. A process that is alone does not say it. */

@@ -9,6 +9,7 @@ import type { Job } from "../../src/jobs/scheduler.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { ALONE } from "../../src/store/instances.ts";
 import { begunJobs } from "../support/begun-jobs.ts";
 import type { Json } from "../support/client.ts";
 import { createTestContext, NO_WITNESSES, TEST_NOW, type TestContext } from "../support/context.ts";
@@ -98,6 +99,14 @@ async function becomes(read: () => Promise<string | undefined>, expected: string
   while ((await read()) !== expected) await new Promise(setImmediate);
 }
 
+test("an instance that has lost the database is 503", async () => {
+  let isLost = true;
+  const { ready } = operate({ ...ctx, instances: { ...ALONE, isLost: () => isLost } }, []);
+  expect(await ready()).toEqual([503, "ledger"]);
+  isLost = false;
+  expect(await ready()).toEqual([200]);
+});
+
 test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready again when it can", async () => {
   let isFull = true;
   const probe = async () => {
@@ -162,9 +171,18 @@ test("a database that does not answer is 503; what is known of it is in the metr
   const lagOf = (of: string) => started.figure(`holdfast_database_replica_lag_seconds{${of}}`);
   expect(await lagOf('replica="near",synchronous="true"')).toBe("0.02");
   expect(await lagOf('replica="far",synchronous="false"')).toBeUndefined();
+  expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
   isReachable = false;
-  expect(await started.ready()).toEqual([503, "database"]);
-  expect(await started.figure("holdfast_database_reachable")).toBe("0");
+  const read = jest.spyOn(ctx.store, "read").mockRejectedValue(new Error("no connection"));
+  try {
+    expect(await started.ready()).toEqual([503, "ledger", "database"]);
+    expect(await started.figure("holdfast_database_reachable")).toBe("0");
+    expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
+    expect(await lagOf('replica="near",synchronous="true"')).toBeUndefined();
+    expect(read).not.toHaveBeenCalled();
+  } finally {
+    read.mockRestore();
+  }
 });
 
 test.each([

@@ -97,7 +97,8 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
     const answer = await send(url, sent).catch((error: unknown) => {
       if (!stopping) throw error;
     });
-    if (answer === undefined) {
+    // Where a database is lost, a server cannot say what became of a request. Its own faults are in its log.
+    if (answer === undefined || (stopping && answer.status >= 500)) {
       load.unanswered.push(sent);
       return;
     }

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { join } from "node:path";
 import type { Reader } from "../../src/store/reader.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -9,18 +7,16 @@ import { type ShellService, startTestShell } from "../support/server.ts";
 
 let service: ShellService;
 let home: TestOrganisation;
-let other: Database;
 beforeEach(async () => {
   service = startTestShell();
   home = await service.organisation();
-  other = new Database(join(service.folder, "holdfast.db"));
 });
 afterEach(async () => {
-  other.close();
   await service.close();
 });
 
-const revoke = (keyId: string) => other.run("UPDATE api_keys SET revoked_at = 1 WHERE id = ?", [keyId]);
+const revoke = (keyId: string) =>
+  service.ctx.ledger.change("UPDATE api_keys SET revoked_at = 1 WHERE id = ?", keyId);
 
 const revokedAt = (reader: Reader) =>
   reader.apiKeys.get(home.live.keyId).then((key) => key?.revokedAt ?? null);

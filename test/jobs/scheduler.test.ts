@@ -176,7 +176,7 @@ describe("a job that one instance does at a time", () => {
   let runs: string[];
   const startShared = (begin: SharedJob["begin"]): void => {
     const instances = { ...ALONE, lease: () => ({ token: () => token }) };
-    startAll([{ name: "a", doneBy: "one", begin, patienceMs: 1_000 } as Timed & SharedJob], {
+    startAll([{ name: "a", doneBy: "one", begin, firstMs: 0, patienceMs: 50 } as Timed & SharedJob], {
       ...ctx,
       instances,
     });
@@ -193,6 +193,8 @@ describe("a job that one instance does at a time", () => {
     token = null;
     runs = [];
     named();
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < 100);
     await scheduler.run("a");
     expect(runs).toEqual([]);
     expect(stateOf("a")).toMatchObject({ runs: 0, lastOutcome: null, lastStartedAt: null, stuck: false });

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { WAL_CHECKPOINT_ARGUMENT } from "../../src/app/children.ts";
@@ -9,7 +9,10 @@ import { createWalCheckpointChild } from "../../src/platform/wal-checkpoint-chil
 import type { SqliteStore } from "../../src/store/sqlite/store.ts";
 import { createWalCheckpoint } from "../../src/store/sqlite/wal-checkpoint.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 const SELF = [process.execPath, resolve(import.meta.dir, "../../src/main.ts")];
 const FAILING = [process.execPath, "-e", "process.exit(3)", "--"];

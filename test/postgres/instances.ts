@@ -1,5 +1,14 @@
 /** What the instances of one ledger agree on: over a real PostgreSQL, and by a process that is alone. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from "bun:test";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
 import { ALONE, type Instances } from "../../src/store/instances.ts";
@@ -10,9 +19,9 @@ import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
 import type { FaultyProxy } from "./proxy.ts";
 
-const TEST_MS = 120_000;
-/** A hundredth of the server's, so that a test sees an end. */
-const TIMES = { everyMs: 100, aheadMs: 1_000, waitMs: 300 };
+setDefaultTimeout(120_000);
+/** Shorter than the server's, so that a test sees an end, and long enough for a machine that has much else to do. */
+const TIMES = { everyMs: 200, aheadMs: 3_000, waitMs: 1_500 };
 const SETTINGS = { HOLDFAST_BASE_URL: "https://h.example" };
 
 let postgres: Postgres;
@@ -21,14 +30,14 @@ const { connectTo, newProxy, closeAll, closing } = createConnections(() => postg
 
 beforeAll(async () => {
   postgres = await startPostgres();
-}, TEST_MS);
+});
 beforeEach(async () => {
   database = await postgres.createDatabase();
   const text = await Bun.file(join(import.meta.dir, "../../migrations/postgres/0003_instances.sql")).text();
   await connectTo(database).unsafe(text).simple();
-}, TEST_MS);
-afterEach(closeAll, TEST_MS);
-afterAll(() => postgres.close(), TEST_MS);
+});
+afterEach(closeAll);
+afterAll(() => postgres.close());
 
 let count = 0;
 type Started = {
@@ -47,7 +56,7 @@ async function create(): Promise<Started> {
   const clock = { aheadMs: 0 };
   let id = "";
   const instances = postgresInstances({
-    connect: () => connectTo(through(proxy, database), { connectionTimeout: 1 }),
+    connect: () => connectTo(through(proxy, database), { connectionTimeout: 2 }),
     newId: () => {
       id = `ins_${++count}`;
       return id;
@@ -78,7 +87,7 @@ describe.each([
   let instances: Instances;
   beforeEach(async () => {
     instances = await make();
-  }, TEST_MS);
+  });
 
   test("is not lost, and has every lease and what belongs to one of all", async () => {
     expect([instances.isLost(), instances.isMine("whk_1")]).toEqual([false, true]);
@@ -116,12 +125,13 @@ test("the lease of one that is cut off is taken at its end and no sooner, and it
   const cutAt = performance.now();
   one.proxy.hold("to server");
   await until("one has stopped", () => !holds(one));
-  expect(performance.now() - cutAt).toBeLessThan(TIMES.aheadMs);
+  // It does not wait for the end.
+  expect(performance.now() - cutAt).toBeLessThan(0.8 * TIMES.aheadMs);
   expect([holds(other), one.standings, one.instances.isLost()]).toEqual([false, ["not_renewed"], false]);
   await takes(other);
-  expect(performance.now() - cutAt).toBeGreaterThan(TIMES.aheadMs - 2 * TIMES.everyMs);
+  expect(performance.now() - cutAt).toBeGreaterThan(TIMES.aheadMs / 2);
   await until("one is lost", () => one.instances.isLost());
-  await expect(one.instances.owning("wrt_1", async () => {})).rejects.toThrow("lost the database");
+  await expect(one.instances.owning("wrt_1", async () => {})).rejects.toThrow("nothing was done");
   one.proxy.pass();
   await until("one is an instance again", () => !one.instances.isLost());
   expect([holds(one), holds(other)]).toEqual([false, true]);
@@ -135,69 +145,61 @@ test("one that was stopped for long holds nothing from the first moment on", asy
   one.clock.aheadMs = 0;
 });
 
-test(
-  "when the database dies, no instance holds or begins anything; when it is back, they go on",
-  async () => {
-    const all = [await start(), await start()];
-    await until("one has the lease", () => all.some((one) => holds(one)));
-    await postgres.kill();
-    await until("nobody has it", () => !all.some((one) => holds(one)));
-    await until("all are lost", () => all.every(({ instances }) => instances.isLost()));
-    for (const { standings } of all) await until("it says so", () => standings.at(-1) === "lost");
-    await postgres.start();
-    await until("all are instances again", () => !all.some(({ instances }) => instances.isLost()));
-    await until("one has the lease", () => all.some((one) => holds(one)));
-  },
-  TEST_MS,
-);
+test("when the database dies, no instance holds or begins anything; when it is back, they go on", async () => {
+  const all = [await start(), await start()];
+  await until("one has the lease", () => all.some((one) => holds(one)));
+  await postgres.kill();
+  await until("nobody has it", () => !all.some((one) => holds(one)));
+  await until("all are lost", () => all.every(({ instances }) => instances.isLost()));
+  for (const { standings } of all) await until("it says so", () => standings.at(-1) === "lost");
+  await postgres.start();
+  await until("all are instances again", () => !all.some(({ instances }) => instances.isLost()));
+  await until("one has the lease", () => all.some((one) => holds(one)));
+});
 
-test(
-  "two never have one lease, and its token only rises, whatever breaks",
-  async () => {
-    const all = [await start(), await start(), await start()];
-    const names = ["a", "b", "c"];
-    const leases = names.map((name) => all.map(({ instances }) => instances.lease(name)));
-    const newest = names.map(() => 0);
-    const holders = names.map(() => new Set<number>());
-    const look = () => {
-      for (const [name, of] of leases.entries()) {
-        const held = of.flatMap((lease, index) => {
-          const token = lease.token();
-          return token === null ? [] : [{ index, token }];
-        });
-        expect(held.length).toBeLessThanOrEqual(1);
-        const [holder] = held;
-        if (!holder) continue;
-        expect(holder.token).toBeGreaterThanOrEqual(newest[name]!);
-        newest[name] = holder.token;
-        holders[name]!.add(holder.index);
-      }
-    };
-    const breaks: ((proxy: FaultyProxy) => void)[] = [
-      (proxy) => proxy.hold("to server"),
-      (proxy) => proxy.hold("to client"),
-      (proxy) => proxy.drop(),
-      (proxy) => proxy.halve("to client"),
-      (proxy) => proxy.delay(150),
-    ];
-    const any = <Item>(of: readonly Item[]): Item => of[Math.floor(Math.random() * of.length)]!;
-    const endsAt = performance.now() + 12_000;
-    for (let round = 0; performance.now() < endsAt; round++) {
-      if (round % 60 === 0) {
-        // One that holds a lease, where there is one; the others may be broken still.
-        const holding = all.find((one) => names.some((name) => holds(one, name))) ?? any(all);
-        any(all).proxy.pass();
-        any(breaks)(holding.proxy);
-      }
-      look();
-      await Bun.sleep(5);
+test("two never have one lease, and its token only rises, whatever breaks", async () => {
+  const all = [await start(), await start(), await start()];
+  const names = ["a", "b", "c"];
+  const leases = names.map((name) => all.map(({ instances }) => instances.lease(name)));
+  const newest = names.map(() => 0);
+  const holders = names.map(() => new Set<number>());
+  const look = () => {
+    for (const [name, of] of leases.entries()) {
+      const held = of.flatMap((lease, index) => {
+        const token = lease.token();
+        return token === null ? [] : [{ index, token }];
+      });
+      expect(held.length).toBeLessThanOrEqual(1);
+      const [holder] = held;
+      if (!holder) continue;
+      expect(holder.token).toBeGreaterThanOrEqual(newest[name]!);
+      newest[name] = holder.token;
+      holders[name]!.add(holder.index);
     }
-    // Something was handed over: else nothing was tried.
-    expect(Math.max(...newest)).toBeGreaterThan(1);
-    expect(Math.max(...holders.map(({ size }) => size))).toBeGreaterThan(1);
-  },
-  TEST_MS,
-);
+  };
+  const breaks: ((proxy: FaultyProxy) => void)[] = [
+    (proxy) => proxy.hold("to server"),
+    (proxy) => proxy.hold("to client"),
+    (proxy) => proxy.drop(),
+    (proxy) => proxy.halve("to client"),
+    (proxy) => proxy.delay(150),
+  ];
+  const any = <Item>(of: readonly Item[]): Item => of[Math.floor(Math.random() * of.length)]!;
+  const endsAt = performance.now() + 25_000;
+  for (let round = 0; performance.now() < endsAt; round++) {
+    if (round % 200 === 0) {
+      // One that holds a lease, where there is one; the others may be broken still.
+      const holding = all.find((one) => names.some((name) => holds(one, name))) ?? any(all);
+      any(all).proxy.pass();
+      any(breaks)(holding.proxy);
+    }
+    look();
+    await Bun.sleep(5);
+  }
+  // Something was handed over: else nothing was tried.
+  expect(Math.max(...newest)).toBeGreaterThan(1);
+  expect(Math.max(...holders.map(({ size }) => size))).toBeGreaterThan(1);
+});
 
 test("what one works on is known to all, until it has ended or the instance is dead", async () => {
   const [one, other] = [await start(), await start()];
@@ -265,7 +267,7 @@ test("what belongs to one at a time belongs to exactly one, and is taken over wh
   const [dead] = all;
   const deadId = dead!.id();
   dead!.proxy.drop();
-  await until("the others have shared it", () => !dead!.instances.isMine("whk_0") && isShared());
+  await until("the others have shared it", () => dead!.instances.isLost() && isShared());
   // Nothing else has changed hands.
   const after = endpoints.map((id) => ownersOf(id)[0]!.id());
   expect(after.filter((id, index) => before[index] !== deadId && id !== before[index])).toEqual([]);

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type PostgresAddress, parsePostgresAddress } from "../../src/store/postgres/address.ts";
 import { problemAt, replicasOf } from "../../src/store/postgres/server.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 const VERSION = "1.2.3";

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +20,7 @@ import { type Connection, openLedger } from "../../src/store/sqlite/open.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import { ALL_BEHIND, guardedRows, newTables, WRONG } from "../support/guard-cases.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import {
   createCaller,
   createStage,
@@ -31,6 +32,8 @@ import {
   warrantIn,
 } from "../support/stage.ts";
 import { tableGuards } from "../support/table-guards.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** How the tables react to raw SQL, with every guard in place. */
 describe("raw SQL of a buggy caller", () => {

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import { STATES } from "../../src/core/warrant.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
@@ -10,9 +10,12 @@ import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import type { WarrantFilter } from "../../src/store/reader.ts";
 import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } from "../support/market.ts";
 import { noContradiction, noFault } from "../support/no-fault.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { watchStatements } from "../support/watched-statements.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** SQLite must answer every list from an index, however many warrants there are. */
 

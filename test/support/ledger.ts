@@ -1,4 +1,6 @@
 import type { Database } from "bun:sqlite";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { COLUMNS, placeOf } from "../../src/store/postgres/columns.ts";
 import type { SqlDatabase, SqlValue } from "../../src/store/sql/database.ts";
@@ -26,6 +28,8 @@ export type TestLedger = {
   change(sql: string, ...values: SqlValue[]): number;
   /** Does work without the guards of the tables, as somebody could who has the ledger in their hands. */
   unguarded(work: () => void): void;
+  /** Everything that is stored, as it is stored: every value of every row, and the embedded engine's files. */
+  bytes(): Buffer;
   close(): void;
 };
 
@@ -41,19 +45,22 @@ type Opened = {
   readonly readable: SqlDatabase;
   writable(): SqlDatabase;
   setGuards(on: boolean): void;
+  /** What is stored besides the values of rows. */
+  files(): readonly Uint8Array[];
   close(): void;
 };
 
 /** Opens the ledger of a data folder, on connections of its own. */
 export function openTestLedger(folder: string): TestLedger {
-  const { readable, writable, setGuards, close } =
+  const { readable, writable, setGuards, files, close } =
     ENGINE === "postgres" ? onPostgres(folder) : embedded(folder);
   const rows: TestLedger["rows"] = (sql, ...values) => readable.prepare<Row, SqlValue[]>(sql).all(...values);
+  const allRows: TestLedger["allRows"] = (table, where = "true", ...values) =>
+    rows(`SELECT ${columnsOf(table)} FROM ${table} WHERE ${where} ORDER BY ${placeOf(table)}`, ...values);
   return {
     reader: createSqlReader({ raw: readable, tables: drizzle(readable as never) }),
     rows,
-    allRows: (table, where = "true", ...values) =>
-      rows(`SELECT * FROM ${table} WHERE ${where} ORDER BY ${placeOf(table)}`, ...values),
+    allRows,
     change: (sql, ...values) =>
       writable()
         .prepare(sql)
@@ -66,9 +73,19 @@ export function openTestLedger(folder: string): TestLedger {
         setGuards(true);
       }
     },
+    bytes() {
+      const values = [...TABLES.keys()].flatMap((table) => allRows(table).flatMap(Object.values));
+      return Buffer.concat([...values.map(bytesOf), ...files()]);
+    },
     close,
   };
 }
+
+const columnsOf = (table: string): string =>
+  [...(TABLES.get(table) ?? [])].map((name) => `"${name}"`).join(", ");
+
+const bytesOf = (value: Row[string]): Uint8Array =>
+  value instanceof Uint8Array ? value : Buffer.from(`${value}`);
 
 function embedded(folder: string): Opened {
   const file = ledgerFile(folder);
@@ -95,6 +112,7 @@ function embedded(folder: string): Opened {
         .all();
       for (const { name } of guards) raw.run(`DROP TRIGGER ${name}`);
     },
+    files: () => readdirSync(folder).map((name) => readFileSync(join(folder, name))),
     close() {
       readable.close();
       writing?.close();
@@ -107,6 +125,7 @@ function onPostgres(folder: string): Opened {
   return {
     readable: raw,
     writable: () => raw,
+    files: () => [],
     setGuards: (on) => void raw.prepare(`SET session_replication_role = ${on ? "origin" : "replica"}`).run(),
     close,
   };

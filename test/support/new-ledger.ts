@@ -13,9 +13,13 @@ let migrated: Uint8Array | null = null;
 /** The addresses of the databases that were made for folders. */
 const databases = new Map<string, string>();
 
-/** Makes a data folder with a ledger that has all tables and no row yet. On PostgreSQL the ledger is a database that belongs to it. */
-export function newLedgerFolder(): string {
-  const folder = newFolder();
+/**
+ * Makes a data folder with a ledger that has all tables and no row yet. On PostgreSQL the ledger is a database that belongs to it.
+ *
+ * @param root the folder that it is in
+ */
+export function newLedgerFolder(root = TEMPORARY): string {
+  const folder = newFolder(root);
   if (ENGINE === "postgres") {
     databases.set(folder, newDatabase());
     return folder;
@@ -41,10 +45,10 @@ export function removeLedgerFolder(folder: string): void {
   dropDatabase(url);
 }
 
-const newFolder = (): string => mkdtempSync(join(TEMPORARY, "holdfast-test-"));
+const newFolder = (root: string): string => mkdtempSync(join(root, "holdfast-test-"));
 
 function migratedFile(): Uint8Array {
-  const folder = newFolder();
+  const folder = newFolder(TEMPORARY);
   const { raw } = connect(ledgerFile(folder), { readonly: false });
   migrate(raw);
   // What is in the write-ahead log is part of this too.

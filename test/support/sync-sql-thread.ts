@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { SQL } from "bun";
-import type { Answered, Asked, ThreadData } from "./sync-sql.ts";
+import type { Answer, Answered, Asked, ThreadData } from "./sync-sql.ts";
 
 /** The whole program of the thread that asks for tests that cannot wait: see `sync-sql.ts`. */
 const { port, signal } = workerData as ThreadData;
@@ -8,8 +8,8 @@ const clients = new Map<string, SQL>();
 
 port.on("message", async (asked: Asked) => {
   if (asked.form === "beside") return runBeside(asked);
-  port.postMessage(await answer(asked));
-  Atomics.store(signal, 0, 1);
+  port.postMessage({ ...(await answer(asked)), number: asked.number } satisfies Answered);
+  Atomics.add(signal, 0, 1);
   Atomics.notify(signal, 0);
 });
 
@@ -19,12 +19,16 @@ let beside = Promise.resolve();
 function runBeside({ url, text }: Asked): void {
   beside = beside.then(async () => {
     const client = new SQL(url, { max: 1 });
-    await client.unsafe(text ?? "").simple();
+    // Where it fails, something is left that ends with the server.
+    await client
+      .unsafe(text ?? "")
+      .simple()
+      .catch(() => {});
     await client.close();
   });
 }
 
-async function answer({ url, text, params, form }: Asked): Promise<Answered> {
+async function answer({ url, text, params, form }: Asked): Promise<Answer> {
   try {
     if (text === null) {
       const client = clients.get(url);

@@ -7,12 +7,14 @@ import type { SqlDatabase, SqlValue } from "../../src/store/sql/database.ts";
 type Form = "objects" | "values" | "script" | "beside";
 /** A statement; without a text the connection is closed. */
 export type Asked = {
+  readonly number: number;
   readonly url: string;
   readonly text: string | null;
   readonly params: readonly unknown[];
   readonly form: Form;
 };
-export type Answered =
+export type Answered = Answer & { readonly number: number };
+export type Answer =
   | { readonly rows: readonly unknown[]; readonly count: number }
   | { readonly failed: string };
 export type ThreadData = { readonly port: MessagePort; readonly signal: Int32Array };
@@ -34,22 +36,30 @@ function startThread(): NonNullable<typeof thread> {
   return { port: port1, signal };
 }
 
-function ask(asked: Asked): Extract<Answered, { rows: unknown }> {
+let last = 0;
+
+function ask(asked: Omit<Asked, "number">): Extract<Answer, { rows: unknown }> {
   thread ??= startThread();
   const { port, signal } = thread;
-  Atomics.store(signal, 0, 0);
-  port.postMessage(asked);
-  if (Atomics.wait(signal, 0, 0, WAIT_MS_MAX) === "timed-out")
-    throw new Error(`PostgreSQL did not answer in ${WAIT_MS_MAX} ms: ${asked.text}`);
-  const { message } = receiveMessageOnPort(port) as { readonly message: Answered };
-  if ("failed" in message) throw new Error(message.failed);
-  return message;
+  last += 1;
+  port.postMessage({ ...asked, number: last } satisfies Asked);
+  for (;;) {
+    const answers = Atomics.load(signal, 0);
+    const { message } = (receiveMessageOnPort(port) ?? {}) as { readonly message?: Answered };
+    if (message?.number === last) {
+      if ("failed" in message) throw new Error(message.failed);
+      return message;
+    }
+    // An answer that came too late for its question is passed over.
+    if (message === undefined && Atomics.wait(signal, 0, answers, WAIT_MS_MAX) === "timed-out")
+      throw new Error(`PostgreSQL did not answer in ${WAIT_MS_MAX} ms: ${asked.text}`);
+  }
 }
 
 /** Runs statements without parameters in their turn, and waits for nothing. */
 export function runBeside(url: string, text: string): void {
   thread ??= startThread();
-  thread.port.postMessage({ url, text, params: [], form: "beside" } satisfies Asked);
+  thread.port.postMessage({ number: 0, url, text, params: [], form: "beside" } satisfies Asked);
 }
 
 /** Runs statements without parameters, such as those that make the tables. */

@@ -49,7 +49,7 @@ export function addServe(program: Command, tools: CommandLineTools): void {
             ...{ object: "server", url, data_folder: dataFolder },
             ...{ ...(database !== null && { database }), set_up_url: setUpUrl },
           })
-        : `Holdfast ${tools.version} listens at ${url}; its data is in ${dataFolder ?? database}.`,
+        : `Holdfast ${tools.version} listens at ${url}; its data is in ${dataFolder ?? `the database ${database}`}.`,
     );
     if (!json && setUpUrl !== null) {
       tools.print(`There is no organisation yet. Whoever opens this link first, within 30 minutes, makes it and owns it:

@@ -14,12 +14,12 @@ export type Claims = {
 
 /**
  * @param instance the id of this instance; null where it has none
- * @param lost makes the error for work that cannot begin
+ * @param notBegun makes the error for work that cannot begin
  */
 export function createClaims(
   connection: OneConnection,
   instance: () => string | null,
-  lost: () => Error,
+  notBegun: (cause?: unknown) => Error,
 ): Claims {
   /** How many pieces of work go on, by what they move. */
   const going = new Map<string, number>();
@@ -34,7 +34,7 @@ export function createClaims(
     const deleted = [...new Set([...certain, ...possible])].filter((id) => !going.has(id));
     if (added.length === 0 && deleted.length === 0) return;
     const owner = instance();
-    if (owner === null) throw lost();
+    if (owner === null) throw notBegun();
     for (const id of [...added, ...deleted]) {
       possible.add(id);
       certain.delete(id);
@@ -54,7 +54,7 @@ export function createClaims(
     // Another instance has begun meanwhile in this process: all claims were moved there.
     if (instance() !== owner) return;
     for (const id of deleted) possible.delete(id);
-    if (inserted.length < added.length) throw lost();
+    if (inserted.length < added.length) throw notBegun();
     for (const id of added) {
       possible.delete(id);
       certain.add(id);
@@ -87,8 +87,12 @@ export function createClaims(
     async during(id, work) {
       going.set(id, (going.get(id) ?? 0) + 1);
       try {
-        if (!certain.has(id)) await flush();
-        if (!certain.has(id)) throw lost();
+        if (!certain.has(id)) {
+          await flush().catch((cause: unknown) => {
+            throw notBegun(cause);
+          });
+        }
+        if (!certain.has(id)) throw notBegun();
         return await work();
       } finally {
         leave(id);

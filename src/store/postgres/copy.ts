@@ -1,15 +1,13 @@
 import { Database } from "bun:sqlite";
-import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import type { ReservedSQL, SQL } from "bun";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { firstOf } from "../../core/first-of.ts";
 import { type StartProgress, withProgress } from "../../core/progress.ts";
 import { auditQuickly } from "../sqlite/audit-threads.ts";
 import { hasLedger, ledgerFile } from "../sqlite/ledger-file.ts";
-import { makeFolder, publishFile, syncPath } from "../sqlite/new-file.ts";
+import { publishFile, syncPath } from "../sqlite/new-file.ts";
 import { openLedger } from "../sqlite/open.ts";
-import { refuseHalfRestored, refuseOccupied, STAGING } from "../sqlite/restore.ts";
+import { inStaging } from "../sqlite/restore.ts";
 import { lockForServer } from "../sqlite/server-lock.ts";
 import { auditCopy, copyToFile, inTransaction } from "./audit.ts";
 import { type CopiedRows, copyRows, differencesOf, NOWHERE, type RowSource } from "./copy-rows.ts";
@@ -80,7 +78,7 @@ export async function copyToPostgres(
 }
 
 /** Whether the copy is committed is not known. */
-export class OutcomeUnknown extends Error {
+class OutcomeUnknown extends Error {
   constructor(cause: unknown) {
     super(
       "the connection was lost while the copy was committed: the database has the whole ledger, or nothing; copy again, which is refused where it has the ledger",
@@ -198,21 +196,14 @@ async function instanceIn(ask: Ask): Promise<string | null> {
  * Copies a ledger in PostgreSQL into an empty or missing data folder: every row, with its position. Nobody writes to the database
  * meanwhile.
  *
- * The file is made beside its place, read back and audited, and moved when it is complete: until then no server starts on the folder.
+ * The file is made beside its place, read back and audited, and moved when it is complete.
  */
 export async function copyFromPostgres(
   sql: SQL,
   dataFolder: string,
   { startProgress }: CopyOptions,
 ): Promise<Copied | Refusal> {
-  const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
-  if (occupied) return occupied;
-  const isNew = !existsSync(dataFolder);
-  makeFolder(dataFolder);
-  const staging = join(dataFolder, STAGING);
-  // Where two copies run at once, one of them fails here.
-  mkdirSync(staging, { mode: 0o700 });
-  try {
+  return inStaging(dataFolder, async (staging) => {
     const staged = ledgerFile(staging);
     const read = await withProgress(startProgress("copying the ledger"), ({ update }) =>
       fromDatabase(sql, staged, update),
@@ -227,10 +218,7 @@ export async function copyFromPostgres(
     if (!publishFile(staged, ledgerFile(dataFolder)))
       return refuseField("--to", `${ledgerFile(dataFolder)} was made meanwhile`);
     return { instanceId: read.instanceId, rows: read.copied.rows, replaced: [] };
-  } finally {
-    rmSync(staging, { recursive: true, force: true });
-    if (isNew && readdirSync(dataFolder).length === 0) rmdirSync(dataFolder);
-  }
+  });
 }
 
 async function rowsThere(file: string): Promise<CopiedRows> {

@@ -1,5 +1,6 @@
 import type { SQL } from "bun";
 import { sha256 } from "../../core/canonical.ts";
+import { UndoneFault } from "../../core/errors.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Instances } from "../instances.ts";
 import { createClaims } from "./claims.ts";
@@ -14,14 +15,15 @@ export type InstancesOptions = Pick<MembershipOptions, "newId" | "steadyNow" | "
 
 const TIMES: Times = { everyMs: 5 * SECOND_MS, aheadMs: 20 * SECOND_MS, waitMs: 3 * SECOND_MS };
 
-/** For work that cannot begin. */
-const lost = (): Error => new Error("this instance has lost the database, and others may take it for dead");
+/** For work that cannot begin: the others might take it for left behind. */
+const notBegun = (cause?: unknown): UndoneFault =>
+  new UndoneFault("This instance does not reach the database, and nothing was done.", { cause });
 
 /** The instances of a ledger on PostgreSQL: rows, renewed again and again, whose ends go by the database's clock. */
 export function postgresInstances({ connect, times = TIMES, ...options }: InstancesOptions): Instances {
   const connection = oneConnection(connect, times.waitMs);
   const membership = new Membership({ ...options, connection, times }, () => claims);
-  const claims = createClaims(connection, () => membership.me?.id ?? null, lost);
+  const claims = createClaims(connection, () => membership.me?.id ?? null, notBegun);
   return {
     alone: false,
     join: (settings) => membership.join(settings),
@@ -31,7 +33,7 @@ export function postgresInstances({ connect, times = TIMES, ...options }: Instan
       return { token: () => membership.tokenOf(name) };
     },
     async owning(id, work) {
-      if (membership.isLost()) throw lost();
+      if (membership.isLost()) throw notBegun();
       // A command beside the servers is no instance. What it begins is recovered like that of a dead one.
       return membership.hasJoined ? claims.during(id, work) : work();
     },

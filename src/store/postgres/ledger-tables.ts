@@ -5,7 +5,7 @@ import type { ColumnType } from "./values.ts";
 /** A table of the ledger, as both engines have it. */
 export type LedgerTable = {
   readonly name: string;
-  /** Its columns, with the number of the row where that is none of them. */
+  /** Its columns, and the number of the row where no column has it. */
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
   /** The column with the number of a row, unique and not null in both engines. */
   readonly key: string;

@@ -59,7 +59,7 @@ export class Membership {
     this.#claims = claims;
   }
 
-  /** The instance that it is; null where it is none. */
+  /** The instance that it is now; null before it joins, and after it was lost. */
   get me(): Readonly<Member> | null {
     return this.#me;
   }

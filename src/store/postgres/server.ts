@@ -1,5 +1,6 @@
 import { SQL } from "bun";
 import type { ReplicaFigures } from "../../core/database.ts";
+import { rootCause } from "../../core/errors.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
 
 /** What a server must be before a ledger is kept in it (docs/postgresql, "The server"). */
@@ -104,6 +105,19 @@ export async function replicasOf(
   } catch {
     return [];
   }
+}
+
+/** What a failure to open the ledger there says of the setting; null where it is no failure of the server's. */
+export function problemOfOpening(error: unknown): string | null {
+  const cause = rootCause(error) as {
+    readonly code?: unknown;
+    readonly errno?: unknown;
+    readonly message: string;
+  };
+  if (!String(cause.code).startsWith("ERR_POSTGRES_")) return null;
+  return cause.errno === "42501"
+    ? `the user may neither make the tables nor change them for this version: run any command once with the address of their owner (${cause.message})`
+    : problemOfConnection(cause);
 }
 
 /** What a failure to connect, or of a connection, says of the setting. No message holds a password. */

@@ -29,7 +29,7 @@ import { schemaDifferences } from "./schema.ts";
  * The folder in which a restore works until everything is checked, and a copy from PostgreSQL too. It exists while one runs, and after
  * one was cut off.
  */
-export const STAGING = "restoring";
+const STAGING = "restoring";
 /** A folder that the root of a disk may have, and the key of backups, which may be there before what it verifies. */
 const MAY_BE_THERE = ["lost+found", BACKUP_KEY_FILE];
 
@@ -110,17 +110,10 @@ export async function restoreBackup(
   means: RestoreMeans,
 ): Promise<Restored | Refusal> {
   const { file, unverified } = what;
-  const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
-  if (occupied) return occupied;
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
     return refuseField("file", `there is no file ${file}`);
   }
-  const isNew = !existsSync(dataFolder);
-  makeFolder(dataFolder);
-  const staging = join(dataFolder, STAGING);
-  // Where two restores run at once, one of them fails here.
-  mkdirSync(staging, { mode: 0o700 });
-  try {
+  return inStaging(dataFolder, async (staging) => {
     const staged = ledgerFile(staging);
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
@@ -134,14 +127,33 @@ export async function restoreBackup(
     syncPath(staged);
     publishAll(staging, dataFolder, [...means.keepKeys(staging, found), LEDGER_FILE]);
     return found;
+  });
+}
+
+/**
+ * Makes a ledger in a folder of its own inside an empty or missing data folder. The work moves it out when it is complete: until then
+ * no server starts on the data folder. Refused where that contains anything; after a refusal it is as it was.
+ */
+export async function inStaging<Made>(
+  dataFolder: string,
+  work: (staging: string) => Promise<Made | Refusal>,
+): Promise<Made | Refusal> {
+  const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
+  if (occupied) return occupied;
+  const isNew = !existsSync(dataFolder);
+  makeFolder(dataFolder);
+  const staging = join(dataFolder, STAGING);
+  // Where two work at once, one of them fails here.
+  mkdirSync(staging, { mode: 0o700 });
+  try {
+    return await work(staging);
   } finally {
     rmSync(staging, { recursive: true, force: true });
     if (isNew && readdirSync(dataFolder).length === 0) rmdirSync(dataFolder);
   }
 }
 
-/** Refuses a folder that has anything in it. */
-export function refuseOccupied(dataFolder: string): Refusal | null {
+function refuseOccupied(dataFolder: string): Refusal | null {
   const folder = statSync(dataFolder, { throwIfNoEntry: false });
   if (folder === undefined) return null;
   if (!folder.isDirectory()) return refuseField("HOLDFAST_DATA", `${dataFolder} is not a folder`);

@@ -1,0 +1,1 @@
+export { type Postgres, startPostgres } from "../support/postgres-server.ts";
