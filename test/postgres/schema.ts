@@ -6,12 +6,12 @@ import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.t
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
 import { newTables } from "../support/guard-cases.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
-import { createConnections } from "./connections.ts";
+import { createConnections, through } from "./connections.ts";
 
 const TEST_MS = 120_000;
 
 let postgres: Postgres;
-const { connectTo, closeAll } = createConnections(() => postgres.port);
+const { connectTo, newProxy, closeAll } = createConnections(() => postgres.port);
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -114,6 +114,23 @@ describe("bringing the tables up to date", () => {
       const waiting = migratePostgres(sql, options());
       await other`COMMIT`;
       await waiting;
+    },
+    TEST_MS,
+  );
+
+  test(
+    "a database that stops answering is not waited for without end",
+    async () => {
+      const url = await postgres.createDatabase();
+      const proxy = await newProxy();
+      const sql = connectTo(through(proxy, url));
+      await sql`SELECT 1`;
+      proxy.hold("to client");
+      await expect(migratePostgres(sql, { ...options(), waitMsMax: 50 })).rejects.toThrow(
+        "the database has not answered within 5.05 seconds",
+      );
+      proxy.pass();
+      await migratePostgres(connectTo(url), options());
     },
     TEST_MS,
   );

@@ -22,6 +22,8 @@ export type PostgresMigrationOptions = {
 };
 
 const WAIT_MS_MAX = 60_000;
+/** How long the database may take for what is no change. Of one that is gone without a word nothing would ever be heard. */
+const ANSWER_MS_MAX = 5_000;
 /** How long a change waits for those who use a table. All others wait behind it meanwhile. */
 const TABLE_WAIT_MS_MAX = 2_000;
 
@@ -46,15 +48,20 @@ export async function migratePostgres(
 ): Promise<void> {
   const connection = await sql.reserve();
   try {
-    await makeList(connection);
-    await connection`BEGIN ISOLATION LEVEL READ COMMITTED`;
-    await connection`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`;
-    const applied = await lockList(connection, known, waitMsMax);
-    await refuseNewer(connection, version, applied);
+    const applied = await answered(connection, waitMsMax + ANSWER_MS_MAX, async () => {
+      await makeList(connection);
+      await connection`BEGIN ISOLATION LEVEL READ COMMITTED`;
+      await connection`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`;
+      const found = await lockList(connection, known, waitMsMax);
+      await refuseNewer(connection, version, found);
+      return found;
+    });
     await apply(connection, known, applied, watch);
-    await keepInstance(connection, version, newInstance);
-    const { command } = await connection`COMMIT`;
-    if (command !== "COMMIT") throw new Error("the changes of the tables were undone");
+    await answered(connection, ANSWER_MS_MAX, async () => {
+      await keepInstance(connection, version, newInstance);
+      const { command } = await connection`COMMIT`;
+      if (command !== "COMMIT") throw new Error("the changes of the tables were undone");
+    });
   } catch (error) {
     await connection`ROLLBACK`.catch(() => {
       // The connection is lost, and its transaction with it.
@@ -69,6 +76,24 @@ export async function migratePostgres(
 export async function makeTables(connection: ReservedSQL): Promise<void> {
   await connection.unsafe(MAKE_LIST);
   await apply(connection, postgresMigrations(), new Map(), {});
+}
+
+/** Ends the connection where the work on it takes longer. */
+async function answered<Result>(
+  connection: ReservedSQL,
+  msMax: number,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    late.reject(new Error(`the database has not answered within ${msMax / 1_000} seconds`));
+    void Promise.resolve(connection.close({ timeout: 0 })).catch(() => {});
+  }, msMax);
+  try {
+    return await Promise.race([work(), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function makeList(connection: ReservedSQL): Promise<void> {
