@@ -6,12 +6,6 @@ import { arrayOf, listOf } from "./values.ts";
 /** Runs a statement with its parameters, and answers its rows as lists of values. */
 export type Ask = (text: string, params?: readonly unknown[]) => Promise<readonly (readonly unknown[])[]>;
 
-/** The SQLSTATE of a failure; null where the server said nothing. */
-export const sqlStateOf = (error: unknown): string | null => {
-  const { errno } = error as { readonly errno?: unknown };
-  return error instanceof Error && typeof errno === "string" ? errno : null;
-};
-
 /** After this long without an answer the server counts as lost. No statement of a copy or an audit takes nearly as long. */
 const ANSWER_MS_MAX = 30 * 60_000;
 

@@ -1,5 +1,6 @@
 import type { ReservedSQL } from "bun";
-import { type Ask, askOn, sqlStateOf } from "./ledger-rows.ts";
+import { sqlStateOf } from "./client.ts";
+import { type Ask, askOn } from "./ledger-rows.ts";
 import { makeTables } from "./migrate.ts";
 
 /** An object of the schema, and how PostgreSQL says that it is made. */
