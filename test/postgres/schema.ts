@@ -1,6 +1,7 @@
 /** The tables on PostgreSQL: how they are made and changed, and that they are SQLite's. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
+import { LOOKS_AT } from "../../src/store/postgres/write-order.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
 import { newTables } from "../support/guard-cases.ts";
@@ -414,5 +415,31 @@ describe("the tables are SQLite's", () => {
           watched: WATCHED_HERE[name] ?? watchedBy(text),
         });
     }
+  });
+
+  test("what a guard or a reference looks at is written before", async () => {
+    const references =
+      await sql`SELECT conrelid::regclass::text AS "table", 'insert' AS event, ARRAY[confrelid::regclass::text] AS looked
+      FROM pg_constraint WHERE contype = 'f' AND conrelid::regclass::text = ANY(${sql.array(namesOfTables, "TEXT")})
+        -- An organisation makes its scopes.
+        AND conrelid <> 'scopes'::regclass`;
+    const guards: { table: string; event: string; body: string }[] =
+      await sql`SELECT tgrelid::regclass::text AS "table", CASE WHEN tgtype & 4 = 4 THEN 'insert' ELSE 'update' END AS event, prosrc AS body
+      FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid WHERE NOT tgisinternal`;
+    const looks: { table: string; event: string; looked: string[] }[] = [
+      ...references,
+      ...guards.map(({ table, event, body }) => ({
+        ...{ table, event },
+        looked: [...body.matchAll(/\b(?:FROM|JOIN|,) (\w+)/g)].map(([, name = ""]) => name),
+      })),
+    ];
+    const forgotten = looks.flatMap(({ table, event, looked }) =>
+      looked
+        .filter((name) => namesOfTables.includes(name) && name !== table)
+        .filter((name) => !LOOKS_AT[table]?.[event as "insert" | "update"]?.includes(name))
+        .map((name) => `${event} ${table} looks at ${name}`),
+    );
+    expect([...new Set(forgotten)]).toEqual([]);
+    expect(looks.flatMap(({ looked }) => looked).length).toBeGreaterThan(100);
   });
 });

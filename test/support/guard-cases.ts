@@ -93,6 +93,7 @@ export function* guardedRows(): Iterable<string> {
   yield* unpostedRows();
   yield* payoutRows();
   for (const phase of ["held", "signed", "answered", "ended"]) yield purchase({ phase: `'${phase}'` });
+  yield "INSERT INTO imported_tables VALUES ('trace', 1, NULL)";
   yield "INSERT INTO cosignatures VALUES (1, 'w', '', NULL)";
   yield "INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)";
   yield sentToChain({});
@@ -1056,6 +1057,7 @@ const TWICE: readonly Wrong[] = [
   twice("deposits", "id", { reference: "NULL" }),
   twice("escalations", "id", { status: "'resolved'", resolved_at: "1" }),
   twice("idempotency_keys", "scope key", { holder: "'another'" }, "status IS NULL"),
+  twice("imported_tables", "name"),
   twice("instances", "id"),
   twice("messaging_accounts", "user_id", { chat_id: "'43'" }),
   twice("messaging_accounts", "chat_id", { user_id: "'usr_new'" }),

@@ -1,6 +1,7 @@
 import type { ReservedSQL, SQL } from "bun";
 import { type LedgerVersions, newerThan, newest, OLDEST_WRITER } from "../sql/ledger-version.ts";
 import type { MigrationWatch } from "../sql/migration-watch.ts";
+import { sqlStateOf } from "./client.ts";
 import { embeddedPostgresMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
 /** A change of the tables: the name of its file, its statements and their SHA-256. */
@@ -103,7 +104,7 @@ async function makeList(connection: ReservedSQL): Promise<void> {
   try {
     await connection.unsafe(MAKE_LIST);
   } catch (error) {
-    if (!MADE_BY_ANOTHER.includes(codeOf(error))) throw error;
+    if (!MADE_BY_ANOTHER.includes(sqlStateOf(error))) throw error;
   }
 }
 
@@ -127,7 +128,7 @@ async function lockList(
     if (made.count === 1) return new Map();
     await connection`SELECT 1 FROM __holdfast_migrations WHERE name = ${first.name} FOR UPDATE`;
   } catch (error) {
-    if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
     throw new Error(
       `another instance is changing the tables of this database, and has not ended within ${waitMsMax / 1_000} seconds; start again once it has`,
       { cause: error },
@@ -204,6 +205,3 @@ async function versionsOf(connection: ReservedSQL): Promise<LedgerVersions | nul
 const setLockTimeout = async (connection: ReservedSQL, ms: number): Promise<void> => {
   await connection`SELECT set_config('lock_timeout', ${`${ms}`}, true)`;
 };
-
-/** The SQLSTATE of a failure of the database. */
-const codeOf = (error: unknown): unknown => (error as { readonly errno?: unknown }).errno;
