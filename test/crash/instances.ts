@@ -93,7 +93,7 @@ async function play(parties: Parties, knowledge: Knowledge): Promise<void> {
   await cluster.start();
   await load.done;
   const again = new Set(load.unanswered);
-  await sendAgain(url, again, load, knowledge, { mayFail: false, count });
+  await sendAgain(url, again, load, knowledge, { mayFail: false, count, isTakenOver: true });
   assert.deepEqual([...again], [], "requests that nobody answered");
   await checkReplays(url, [...load.acknowledged, ...earlier]);
   await checkWarrants(url, knowledge, load.acknowledged, Date.now);

@@ -24,6 +24,8 @@ const LONG_DEADLINE_MS = 3_600_000;
 const IDLE_DEADLINE_MS = 1_200_000;
 /** How long a job may take to end a purchase that was cut off. */
 const RECOVERED_MS = 30_000;
+/** How long others wait at most for an instance that is dead, and for the job that recovers what it was at. */
+const TAKEN_OVER_MS = 120_000;
 
 /** Refusals that a mixed load gets without any fault. */
 const EXPECTED = new Set([
@@ -159,20 +161,28 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
   };
 }
 
+type Again = {
+  /** The server may be killed again meanwhile. */
+  readonly mayFail: boolean;
+  readonly count: (what: string) => void;
+  /** Other instances take over what a dead one was at, once they take it for dead. */
+  readonly isTakenOver?: boolean;
+};
+
 /**
  * Sends again what was not answered, and removes from the set what is answered now. A key must be free or have its answer: the
- * crash must leave none in flight. `mayFail`: the server may be killed again meanwhile.
+ * crash must leave none in flight.
  */
 export async function sendAgain(
   url: string,
   again: Set<Sent>,
   { acknowledged, refused }: Load,
   knowledge: Knowledge,
-  { mayFail, count }: { readonly mayFail: boolean; readonly count: (what: string) => void },
+  { mayFail, count, isTakenOver = false }: Again,
 ): Promise<void> {
   await Promise.all(
     [...again].map(async (sent) => {
-      const answer = await answerAtLast(url, sent).catch((error: unknown) => {
+      const answer = await answerAtLast(url, sent, isTakenOver).catch((error: unknown) => {
         if (!mayFail) throw error;
       });
       if (answer === undefined) return;
@@ -191,16 +201,16 @@ export async function sendAgain(
 }
 
 /** The answer of a key. That of a purchase which was cut off comes when recovery has ended it. */
-async function answerAtLast(url: string, sent: Sent): Promise<Answer> {
+async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Promise<Answer> {
   let answer = await send(url, sent);
-  if (sent.path !== PAY) return answer;
+  if (sent.path !== PAY && !isTakenOver) return answer;
   await until(
-    `the purchase of ${sent.key} has ended`,
+    `the request of ${sent.key} has ended`,
     async () => {
       if (codeOf(answer) === "idempotency_in_flight") answer = await send(url, sent);
       return codeOf(answer) !== "idempotency_in_flight";
     },
-    RECOVERED_MS,
+    isTakenOver ? TAKEN_OVER_MS : RECOVERED_MS,
   );
   return answer;
 }

@@ -16,7 +16,8 @@ export const NEVER = Number.MAX_SAFE_INTEGER;
 export const NONE = "none";
 /** After every id. */
 export const LAST = "~";
-export const [FEW, ALL] = [2, 1_000];
+export const FEW = 2;
+export const ALL = 1_000;
 export const limits: readonly [number][] = [[FEW], [ALL]];
 
 type Tuple = readonly unknown[];

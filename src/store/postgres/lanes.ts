@@ -120,9 +120,49 @@ function createLane(
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[2],
 ) {
-  let session: Session | null = null;
+  const committer = createCommitter(sessions, parts, figures, onCommitted);
   let queue: Job[] = [];
   let running: Promise<void> | null = null;
+
+  async function work(): Promise<void> {
+    figures.busy += 1;
+    while (queue.length > 0) {
+      await gathered(() => queue);
+      const jobs = queue.slice(0, BATCH_MAX);
+      queue = queue.slice(BATCH_MAX);
+      figures.waiting -= jobs.length;
+      try {
+        await committer.commit(jobs);
+      } catch (error) {
+        // What nobody has thought of must not leave a command without an answer, nor those that wait.
+        for (const job of jobs) job.fail(error);
+      }
+    }
+    figures.busy -= 1;
+    running = null;
+  }
+
+  return {
+    add(job: Job): void {
+      queue.push(job);
+      figures.waiting += 1;
+      running ??= work();
+    },
+    async close(): Promise<void> {
+      await running;
+      committer.release();
+    },
+  };
+}
+
+/** Commits jobs on a connection of its own, and begins again what can be. */
+function createCommitter(
+  sessions: Sessions,
+  parts: BatchParts,
+  figures: LaneFigures,
+  onCommitted: Parameters<typeof createLanes>[2],
+) {
+  let session: Session | null = null;
 
   /** Commits the jobs in one transaction, or in several where one of them is a fault. */
   async function commitTogether(jobs: readonly Job[], locks: Locks, tries: number): Promise<void> {
@@ -196,34 +236,10 @@ function createLane(
     }
   }
 
-  async function work(): Promise<void> {
-    figures.busy += 1;
-    while (queue.length > 0) {
-      await gathered(() => queue);
-      const jobs = queue.slice(0, BATCH_MAX);
-      queue = queue.slice(BATCH_MAX);
-      figures.waiting -= jobs.length;
-      try {
-        await commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0);
-      } catch (error) {
-        // What nobody has thought of must not leave a command without an answer, nor those that wait.
-        for (const job of jobs) job.fail(error);
-      }
-    }
-    figures.busy -= 1;
-    running = null;
-  }
-
   return {
-    add(job: Job): void {
-      queue.push(job);
-      figures.waiting += 1;
-      running ??= work();
-    },
-    async close(): Promise<void> {
-      await running;
-      session?.release();
-    },
+    /** The last of their answers has come when this resolves. */
+    commit: (jobs: readonly Job[]) => commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0),
+    release: () => session?.release(),
   };
 }
 
