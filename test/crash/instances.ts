@@ -25,6 +25,8 @@ import { BINARY, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
 
 const LOAD_MS_MAX = 1_500;
+/** How long the load goes on after a fault at most. */
+const AFTER_MS_MAX = 1_000;
 const ENDED_MS = 60_000;
 const EARLIER_MAX = 60;
 
@@ -87,9 +89,11 @@ async function play(parties: Parties, knowledge: Knowledge): Promise<void> {
   const load = startLoad(url, parties, knowledge, outside);
   await Promise.race([load.done, Bun.sleep(1 + random.below(LOAD_MS_MAX))]);
   const fault = FAULT_NAMES[(round - 1) % FAULT_NAMES.length] ?? "instances killed";
-  load.stop();
+  load.breaks();
   await cluster.fail(fault);
   count(fault);
+  await Bun.sleep(random.below(AFTER_MS_MAX));
+  load.stop();
   await cluster.start();
   await load.done;
   const again = new Set(load.unanswered);

@@ -76,7 +76,9 @@ export type Load = {
   readonly unanswered: Sent[];
   /** From now on the server's clock is wrong. */
   jumped(): void;
-  /** From now on a cut connection is expected, and no new request is sent. */
+  /** From now on a cut connection, or an answer that says nothing, is expected. */
+  breaks(): void;
+  /** The same, and no new request is sent. */
   stop(): void;
 };
 
@@ -91,16 +93,21 @@ export type Outside = {
 
 export function startLoad(url: string, parties: Parties, knowledge: Knowledge, outside: Outside): Load {
   const { random } = outside;
-  const load: Omit<Load, "done" | "jumped" | "stop"> = { acknowledged: [], refused: [], unanswered: [] };
+  const load: Omit<Load, "done" | "jumped" | "breaks" | "stop"> = {
+    acknowledged: [],
+    refused: [],
+    unanswered: [],
+  };
   let stopping = false;
+  let breaking = false;
   let hasJumped = false;
 
   async function exchange(sent: Sent, isTwin = false): Promise<void> {
     const answer = await send(url, sent).catch((error: unknown) => {
-      if (!stopping) throw error;
+      if (!breaking) throw error;
     });
     // Where a database is lost, a server cannot say what became of a request. Its own faults are in its log.
-    if (answer === undefined || (stopping && answer.status >= 500)) {
+    if (answer === undefined || (breaking && answer.status >= 500)) {
       load.unanswered.push(sent);
       return;
     }
@@ -115,7 +122,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
 
   async function read(warrant: KnownWarrant): Promise<void> {
     const body = await readWarrant(url, warrant).catch((error: unknown) => {
-      if (!stopping) throw error;
+      if (!breaking) throw error;
     });
     if (body) knowledge.learn(body);
   }
@@ -155,7 +162,11 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
     jumped: () => {
       hasJumped = true;
     },
+    breaks: () => {
+      breaking = true;
+    },
     stop: () => {
+      breaking = true;
       stopping = true;
     },
   };
