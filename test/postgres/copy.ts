@@ -300,14 +300,14 @@ describe("refused", () => {
         "somebody writes to the database",
       );
       await writer`ROLLBACK`;
+      await writer`BEGIN`;
       // While it is copied: the progress of the copy is the moment to try.
       const tries: Promise<string>[] = [];
       const startProgress = () => ({
         update: () => {
           if (tries.length > 0) return;
-          const tried = writer`SELECT set_config('lock_timeout', '50', false)`.then(
-            () => writer`DELETE FROM webhooks`,
-          );
+          // What a DELETE would wait for.
+          const tried = writer`LOCK TABLE webhooks IN ROW EXCLUSIVE MODE NOWAIT`;
           tries.push(
             tried.then(
               () => "written",
