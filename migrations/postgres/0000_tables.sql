@@ -42,6 +42,15 @@ CREATE TABLE accounts (
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX accounts_by_scope ON accounts (scope, asset);
 
+CREATE TABLE imported_tables (
+  name text COLLATE "C" NOT NULL,
+  last int8 NOT NULL,
+  digest int8,
+  rowid int8 NOT NULL,
+  PRIMARY KEY (name)
+);
+CREATE UNIQUE INDEX imported_tables_by_row ON imported_tables (rowid);
+
 CREATE TABLE organisations (
   id text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
@@ -671,8 +680,7 @@ CREATE TABLE payees (
   submitted int8 NOT NULL,
   paid_out int8 NOT NULL,
   PRIMARY KEY (position),
-  CONSTRAINT payees_not_negative CHECK (payable >= 0 AND submitted >= 0 AND paid_out >= 0),
-  CONSTRAINT payees_integers CHECK (payable > '-9223372036854775808'::int8 AND submitted > '-9223372036854775808'::int8 AND paid_out > '-9223372036854775808'::int8)
+  CONSTRAINT payees_not_negative CHECK (payable >= 0 AND submitted >= 0 AND paid_out >= 0)
 );
 CREATE UNIQUE INDEX payees_by_name ON payees (account, payee);
 CREATE INDEX payees_owed ON payees (account, position) WHERE payable > 0;

@@ -16,6 +16,9 @@ export const integer =
       : { problem: `must be an integer from ${minimum} to ${maximum}` };
   };
 
+export const yesOrNo: Parse<boolean> = (text) =>
+  text === "true" || (text === "false" ? false : { problem: "must be true or false" });
+
 /** Identifiers follow from what a path stands for (`core/did-web.ts`), so it must stand for something. */
 export const url: Parse<string> = (text) => {
   if (checkSourceUrl(text) !== null || /[?#]/.test(text))

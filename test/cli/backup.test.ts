@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   copyFileSync,
   existsSync,
@@ -32,6 +32,9 @@ import { commandsOn, configOf } from "../support/backups.ts";
 import type { CommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 

@@ -1,11 +1,14 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /**
  * Edits every column of every table that the audit covers, deletes a row and adds one, and expects that the audit finds it and

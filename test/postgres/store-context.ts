@@ -14,7 +14,7 @@ export type Instance = {
 };
 
 /** The address of a database of a test's server. */
-export function addressOf(url: string): PostgresAddress {
+function addressOf(url: string): PostgresAddress {
   const address = parsePostgresAddress(url);
   if ("problem" in address) throw new Error(address.problem);
   return address;

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,9 @@ import { migrate, migrations } from "../../src/store/sqlite/migrate.ts";
 import { connect, openLedger } from "../../src/store/sqlite/open.ts";
 import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
 import { createTestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Which version has opened a ledger, and which may. */
 

@@ -137,6 +137,9 @@ export function connectionOptions(
       statement_timeout: statementMs,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
       client_connection_check_interval: CONNECTION_CHECK_MS,
+      // Statements are short: to compile one, or to divide it among processes, takes longer than to run it.
+      jit: "off",
+      max_parallel_workers_per_gather: 0,
     },
   };
 }

@@ -154,6 +154,9 @@ function refuseNewer(cache: RowCache, version: string): Error | null | undefined
   return instance && newerThan(version, { version: instance.version, oldest_writer: instance.oldestWriter });
 }
 
+const makesOrganisation = (write: Write): boolean =>
+  write.kind === "put" && write.put.kind === "organisation" && write.put.before === null;
+
 type Work = () => void;
 
 const loadsOf = ({ rows, indexes }: Missing, { row, index }: LoadOne, cache: RowCache): readonly Work[] => [
@@ -189,6 +192,17 @@ function createRun(
     if (writes.length === 0) return;
     const missing = missingLocks(locks, writes);
     if (missing) throw new LocksMissing(missing);
+    // The database makes the scopes of an organisation, to which later writes refer.
+    const made = writes.findLastIndex(makesOrganisation) + 1;
+    if (made > 0 && made < writes.length) {
+      await fill(writes.slice(0, made));
+      await flush();
+    }
+    await fill(made < writes.length ? writes.slice(made) : writes);
+    all.push(...writes);
+  }
+
+  async function fill(writes: readonly Write[]): Promise<void> {
     for (;;) {
       const lacking: Lacking = new Map();
       const undo = positions.draft();
@@ -198,7 +212,6 @@ function createRun(
       buffer.reset();
       await fetchAnswers(session, lacking, answers);
     }
-    all.push(...writes);
   }
 
   /** Notes what a write must know, so that it is fetched together with what the first one lacked. */

@@ -67,14 +67,32 @@ const isLost = (error: unknown): boolean => {
   return state === null || ENDS_CONNECTION.test(state);
 };
 
-/** Takes a connection of the pool. */
-export async function reserveSession(pool: SQL): Promise<Session> {
-  let sql: ReservedSQL;
-  try {
-    sql = await pool.reserve();
-  } catch (error) {
-    throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
-  }
+/** What the last exchange with the server was like. */
+export type Health = { isReachable: boolean; roundTripMs: number | null };
+
+/** The connections to a server. */
+export type Sessions = {
+  readonly health: Readonly<Health>;
+  /** @throws ConnectionLost where there is none to be had */
+  reserve(): Promise<Session>;
+};
+
+export function createSessions(pool: SQL): Sessions {
+  const health: Health = { isReachable: true, roundTripMs: null };
+  return {
+    health,
+    async reserve() {
+      try {
+        return sessionOn(await pool.reserve(), health);
+      } catch (error) {
+        health.isReachable = false;
+        throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
+      }
+    },
+  };
+}
+
+function sessionOn(sql: ReservedSQL, health: Health): Session {
   let ended = false;
 
   /** Nothing that is under way on it is waited for. */
@@ -88,14 +106,18 @@ export async function reserveSession(pool: SQL): Promise<Session> {
     async exchange(statements) {
       if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
       const sent = statements.map((statement) => send(sql, statement));
+      const sentAt = performance.now();
       const timer = setTimeout(end, EXCHANGE_MS_MAX);
       const answers = await Promise.allSettled(sent);
       clearTimeout(timer);
+      health.roundTripMs = performance.now() - sentAt;
+      health.isReachable = !ended;
       const at = answers.findIndex(({ status }) => status === "rejected");
       if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
       const { reason } = answers[at] as PromiseRejectedResult;
       if (!ended && !isLost(reason)) throw withoutValues(reason, statements[at]);
       end();
+      health.isReachable = false;
       throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
     },
     release() {

@@ -1,6 +1,9 @@
 import type { BatchTime } from "../batch.ts";
 
-/** The times of transactions. Within an organisation the recorded times never run backwards, whatever the clocks do. */
+/**
+ * The times of transactions. Within an organisation, and among all that one process writes, the recorded times never run backwards,
+ * whatever the clocks do.
+ */
 export type CommitClock = {
   /** The times of a transaction, after what its organisations have recorded. */
   timeAfter(recordedAt: number): BatchTime;
@@ -18,7 +21,7 @@ export function createCommitClock(now: () => number, steadyNow: () => number, ne
   return {
     timeAfter(before) {
       const time = now();
-      const recordedAt = Math.max(time, before);
+      const recordedAt = Math.max(time, before, last);
       const steady = steadyNow();
       startedMs ??= recordedAt - steady;
       return { now: time, recordedAt, steadyAt: Math.round(startedMs + steady) };

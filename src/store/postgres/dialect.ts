@@ -22,14 +22,11 @@ export type Translated = {
   /** In SQLite's dialect. */
   readonly text: string;
   bind(values: readonly SqlValue[]): Bound;
-  /**
-   * Which questions may be grouped: those with the same signature. Null where they cannot be, since they ask nothing or are no
-   * SELECT.
-   */
+  /** Questions that have the same one may be grouped. Null where there is nothing to group by: no values, or no SELECT. */
   signatureOf(values: readonly SqlValue[]): string | null;
   /**
-   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is the column before
-   * those of the statement; a question without an answer has no row.
+   * The rows, or the first row, that answer each of the questions of one signature. In each row the number of its question, from 1, is
+   * the column before those of the statement (`ord`). The rows of a question are in their order; one without an answer has none.
    */
   group(questions: readonly (readonly SqlValue[])[], rows: "all" | "first"): Grouped;
 };
@@ -43,7 +40,7 @@ const TOKENS = new RegExp(
     /(?<literal>'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\/)/,
     /(?<gone>\sINDEXED BY \w+|\bCROSS (?=JOIN \w+(?: (?:AS )?\w+)? ON\b)|\bor rollback (?=into\b))/,
     /\bjson_array_length\((?<counted>[\w.]+)\)/,
-    /\bjson_each\(\?(?<list>\d*)\)/,
+    /\bIN \(SELECT (?<member>value|CAST\(value AS BIGINT\)) FROM json_each\(\?(?<list>\d*)\)\)/,
     /\bIS (?<not>NOT )?DISTINCT FROM \?(?<compared>\d*)/,
     /\?(?<number>\d*)/,
   ]
@@ -54,12 +51,13 @@ const TOKENS = new RegExp(
 
 /** The variants of a text by the types of its values are kept, so each is made once. */
 export function toPostgres(statement: string): Translated {
-  const parts = partsOf(statement);
+  const parts = partsOf(withOrderedBranches(statement));
   const asksRows = /^\s*select\b/i.test(statement) && parts.some((part) => typeof part !== "string");
   const bound = kept((types) => boundText(parts, types));
+  const isOrdered = /\border by\b/i.test(statement);
   const grouped = {
-    all: kept((types) => groupedText(parts, types, "")),
-    first: kept((types) => groupedText(parts, types, " LIMIT 1")),
+    all: kept((types) => groupedText(parts, types, isOrdered ? IN_ORDER : AS_THEY_COME)),
+    first: kept((types) => groupedText(parts, types, FIRST)),
   };
   return {
     text: statement,
@@ -67,7 +65,7 @@ export function toPostgres(statement: string): Translated {
       const types = values.map(typeOf);
       return {
         text: bound(types),
-        params: values.filter((value) => value !== null).map(encoded),
+        params: values.filter((value) => value !== null).map(asksRows ? encodedQuestion : encoded),
       };
     },
     signatureOf(values) {
@@ -79,11 +77,44 @@ export function toPostgres(statement: string): Translated {
       return {
         text: grouped[rows](types),
         columns: types.flatMap((type, index) =>
-          type === "null" ? [] : [{ type, values: questions.map((question) => encoded(question[index])) }],
+          type === "null"
+            ? []
+            : [{ type, values: questions.map((question) => encodedQuestion(question[index])) }],
         ),
       };
     },
   };
+}
+
+/** The end of several SELECTs whose rows are merged: their order, and how many rows. */
+const MERGED = /\sORDER BY (?<order>[^()]+) LIMIT (?<limit>\?\d+)(?: OFFSET (?<offset>\?\d+))?$/;
+
+/**
+ * Merged SELECTs of which the first rows are wanted: each gets their order and limit. SQLite takes from each what it needs, in order.
+ * PostgreSQL would read all of each, and sort that.
+ */
+function withOrderedBranches(statement: string): string {
+  const [start, end] = aroundUnion(statement);
+  const branches = statement.slice(start, end).split(" UNION ALL ");
+  const { order, limit, offset } = MERGED.exec(branches.at(-1) ?? "")?.groups ?? {};
+  if (branches.length === 1 || order === undefined) return statement;
+  const first = `ORDER BY ${order} LIMIT ${limit}${offset === undefined ? "" : ` + ${offset}`}`;
+  const ordered = branches.map((branch) => `(${branch.replace(MERGED, "")} ${first})`);
+  const whole = MERGED.exec(branches.at(-1) ?? "")?.[0] ?? "";
+  return `${statement.slice(0, start)}${ordered.join(" UNION ALL ")}${whole}${statement.slice(end)}`;
+}
+
+/** Where what is in the parentheses around the first UNION begins and ends; all of a statement without parentheses around it. */
+function aroundUnion(statement: string): readonly [start: number, end: number] {
+  const union = statement.indexOf(" UNION ALL ");
+  const opened: number[] = [];
+  for (let at = 0; at < statement.length; at++) {
+    if (statement[at] === "(") opened.push(at + 1);
+    if (statement[at] !== ")") continue;
+    const start = opened.pop() ?? 0;
+    if (start <= union && union < at) return [start, at];
+  }
+  return [0, statement.length];
 }
 
 function partsOf(statement: string): readonly Part[] {
@@ -97,7 +128,7 @@ function partsOf(statement: string): readonly Part[] {
     return chosen - 1;
   };
   for (const match of statement.matchAll(TOKENS)) {
-    const { literal, gone, counted, list, not, compared, number } = match.groups ?? {};
+    const { literal, gone, counted, member = "", list, not, compared, number } = match.groups ?? {};
     if (literal !== undefined) continue;
     parts.push(statement.slice(at, match.index));
     at = match.index + match[0].length;
@@ -105,9 +136,9 @@ function partsOf(statement: string): readonly Part[] {
     if (counted !== undefined) parts.push(`CAST(json_array_length(CAST(${counted} AS json)) AS int8)`);
     else if (list !== undefined)
       parts.push(
-        "json_array_elements_text(CAST(",
+        `= ANY(ARRAY(SELECT ${member} FROM json_array_elements_text(CAST(`,
         { index: indexOf(list), comparison: null },
-        " AS json)) AS value",
+        " AS json)) AS value))",
       );
     else if (compared !== undefined)
       parts.push({ index: indexOf(compared), comparison: not === undefined ? "other" : "same" });
@@ -142,13 +173,35 @@ function boundText(parts: readonly Part[], types: readonly ValueType[]): string 
   });
 }
 
-function groupedText(parts: readonly Part[], types: readonly ValueType[], limit: string): string {
+/** How the rows of each question are taken from its answer `s`. Across a join PostgreSQL keeps no order that is not said at its end. */
+type Taking = {
+  readonly select: string;
+  readonly limit: string;
+  readonly columns: string;
+  readonly order: string;
+};
+const FIRST: Taking = { select: "*", limit: " LIMIT 1", columns: "r.*", order: "" };
+const AS_THEY_COME: Taking = { ...FIRST, limit: "" };
+const IN_ORDER: Taking = {
+  select: "s, row_number() OVER () AS number",
+  limit: "",
+  columns: "(r.s).*",
+  order: " ORDER BY q.ord, r.number",
+};
+
+function groupedText(
+  parts: readonly Part[],
+  types: readonly ValueType[],
+  { select, limit, columns, order }: Taking,
+): string {
   const numbers = numbersOf(types);
   const given = types.filter((type) => type !== "null");
   const lists = given.map((type, at) => `$${at + 1}::${type}[]`).join(", ");
   const names = given.map((_, at) => `p${at + 1}`).join(", ");
   const statement = rendered(parts, (index) => (numbers[index] == null ? null : `q.p${numbers[index]}`));
-  return `SELECT q.ord, r.* FROM unnest(${lists}) WITH ORDINALITY AS q(${names}, ord) CROSS JOIN LATERAL (SELECT * FROM (${statement}) AS s${limit}) AS r`;
+  const questions = `unnest(${lists}) WITH ORDINALITY AS q(${names}, ord)`;
+  const answer = `SELECT ${select} FROM (${statement}) AS s${limit}`;
+  return `SELECT q.ord, ${columns} FROM ${questions} CROSS JOIN LATERAL (${answer}) AS r${order}`;
 }
 
 /** Makes each text once. */
@@ -174,6 +227,12 @@ function typeOf(value: unknown): ValueType {
   if (value === null) return "null";
   if (value instanceof Uint8Array) return "bytea";
   throw new Error(`a statement was given ${typeof value}, which is no value of a column`);
+}
+
+/** No text in PostgreSQL has U+0000, so what is looked up by one is found by none: ids, keys and names have no U+FFFD either. */
+function encodedQuestion(value: unknown): bigint | string | Uint8Array {
+  const sent = encoded(value);
+  return typeof sent === "string" ? sent.replaceAll("\0", "\u{fffd}") : sent;
 }
 
 /** @throws where a number is not whole: the tables have whole numbers alone */

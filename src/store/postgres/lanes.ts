@@ -1,8 +1,7 @@
-import type { SQL } from "bun";
 import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
-import { BEGIN, ConnectionLost, ROLLBACK, reserveSession, type Session, sqlStateOf } from "./client.ts";
+import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
 import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
@@ -76,14 +75,14 @@ export type Lanes = {
 
 /** @param onCommitted is called when a batch is on disk, before its commands are answered */
 export function createLanes(
-  pool: SQL,
+  sessions: Sessions,
   parts: BatchParts,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
     ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
   };
-  const lanes = Array.from({ length: LANES }, () => createLane(pool, parts, figures, onCommitted));
+  const lanes = Array.from({ length: LANES }, () => createLane(sessions, parts, figures, onCommitted));
   let closed = false;
   return {
     figures,
@@ -95,7 +94,7 @@ export function createLanes(
       }),
     async alone(work) {
       if (closed) throw new Error("the store is closed");
-      const session = await reserveSession(pool);
+      const session = await sessions.reserve();
       try {
         return await work(session);
       } finally {
@@ -116,14 +115,54 @@ const organisationsOf = (jobs: readonly Job[]): readonly (readonly Job[])[] => [
 const laneOf = (organisationId: string): number => Number(Bun.hash(organisationId) % BigInt(LANES));
 
 function createLane(
-  pool: SQL,
+  sessions: Sessions,
+  parts: BatchParts,
+  figures: LaneFigures,
+  onCommitted: Parameters<typeof createLanes>[2],
+) {
+  const committer = createCommitter(sessions, parts, figures, onCommitted);
+  let queue: Job[] = [];
+  let running: Promise<void> | null = null;
+
+  async function work(): Promise<void> {
+    figures.busy += 1;
+    while (queue.length > 0) {
+      await gathered(() => queue);
+      const jobs = queue.slice(0, BATCH_MAX);
+      queue = queue.slice(BATCH_MAX);
+      figures.waiting -= jobs.length;
+      try {
+        await committer.commit(jobs);
+      } catch (error) {
+        // What nobody has thought of must not leave a command without an answer, nor those that wait.
+        for (const job of jobs) job.fail(error);
+      }
+    }
+    figures.busy -= 1;
+    running = null;
+  }
+
+  return {
+    add(job: Job): void {
+      queue.push(job);
+      figures.waiting += 1;
+      running ??= work();
+    },
+    async close(): Promise<void> {
+      await running;
+      committer.release();
+    },
+  };
+}
+
+/** Commits jobs on a connection of its own, and begins again what can be. */
+function createCommitter(
+  sessions: Sessions,
   parts: BatchParts,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[2],
 ) {
   let session: Session | null = null;
-  let queue: Job[] = [];
-  let running: Promise<void> | null = null;
 
   /** Commits the jobs in one transaction, or in several where one of them is a fault. */
   async function commitTogether(jobs: readonly Job[], locks: Locks, tries: number): Promise<void> {
@@ -131,12 +170,12 @@ function createLane(
     const begunAt = performance.now();
     let committed: Committed;
     try {
-      session ??= await reserveSession(pool);
+      session ??= await sessions.reserve();
       committed = await runBatch(session, commands, locks, parts);
     } catch (error) {
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
-      const found = error instanceof OutcomeUnknown ? await outcomeOf(pool, error.id, locks) : null;
+      const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
       if (!(error instanceof OutcomeUnknown && found === true))
         return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
       committed = error.committed;
@@ -156,13 +195,15 @@ function createLane(
   ): Promise<void> {
     if (isUndecided) {
       figures.undecided += 1;
-      for (const job of jobs) job.fail(error);
-      return;
+      return failAll(jobs, error);
     }
     const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
     if (isLost) {
       const waiting = jobs.filter(({ queuedAt }) => performance.now() - queuedAt < UNREACHABLE_MS_MAX);
-      for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
+      failAll(
+        jobs.filter((job) => !waiting.includes(job)),
+        error,
+      );
       if (waiting.length === 0) return;
       await pause(figures);
       return commitTogether(waiting, locks, tries);
@@ -176,14 +217,10 @@ function createLane(
     }
     if (state === LOCK_TIMEOUT) return commitByOrganisation(jobs);
     const [job] = jobs;
-    if (job !== undefined && jobs.length === 1) {
-      if (isKeyTaken) job.resolve(KEY_TAKEN);
-      else if (OF_OTHERS.has(state)) job.resolve(CONTENDED_TOO_LONG);
-      else job.fail(error);
-      return;
-    }
-    for (const half of halvesOf(jobs))
-      await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
+    if (job !== undefined && jobs.length === 1) refuseOrFail(job, error);
+    else
+      for (const half of halvesOf(jobs))
+        await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
   }
 
   /**
@@ -199,34 +236,10 @@ function createLane(
     }
   }
 
-  async function work(): Promise<void> {
-    figures.busy += 1;
-    while (queue.length > 0) {
-      await gathered(() => queue);
-      const jobs = queue.slice(0, BATCH_MAX);
-      queue = queue.slice(BATCH_MAX);
-      figures.waiting -= jobs.length;
-      try {
-        await commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0);
-      } catch (error) {
-        // What nobody has thought of must not leave a command without an answer, nor those that wait.
-        for (const job of jobs) job.fail(error);
-      }
-    }
-    figures.busy -= 1;
-    running = null;
-  }
-
   return {
-    add(job: Job): void {
-      queue.push(job);
-      figures.waiting += 1;
-      running ??= work();
-    },
-    async close(): Promise<void> {
-      await running;
-      session?.release();
-    },
+    /** The last of their answers has come when this resolves. */
+    commit: (jobs: readonly Job[]) => commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0),
+    release: () => session?.release(),
   };
 }
 
@@ -240,6 +253,17 @@ async function gathered(queue: () => readonly Job[]): Promise<void> {
 }
 
 const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;
+
+function failAll(jobs: readonly Job[], error: unknown): void {
+  for (const job of jobs) job.fail(error);
+}
+
+/** A command that was tried often enough by itself. */
+function refuseOrFail(job: Job, error: unknown): void {
+  if (constraintOf(error) === CLAIM) job.resolve(KEY_TAKEN);
+  else if (OF_OTHERS.has(sqlStateOf(error) ?? "")) job.resolve(CONTENDED_TOO_LONG);
+  else job.fail(error);
+}
 
 async function pause(figures: LaneFigures): Promise<void> {
   figures.retries += 1;
@@ -255,11 +279,11 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
  * Whether a transaction whose COMMIT was not answered took place; null where the database does not say in time. It is asked under the
  * same locks, which the transaction keeps as long as it may still commit.
  */
-async function outcomeOf(pool: SQL, id: string, locks: Locks): Promise<boolean | null> {
+async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<boolean | null> {
   const until = performance.now() + UNKNOWN_MS_MAX;
   while (performance.now() < until) {
     try {
-      const session = await reserveSession(pool);
+      const session = await sessions.reserve();
       try {
         await session.exchange([BEGIN, ...lockStatements(locks)]);
         const text = "SELECT 1 FROM commits WHERE id = $1::text";

@@ -176,7 +176,7 @@ const OWNERS: Readonly<Record<RowKind, "scope" | "organisation" | "instance" | "
   witnessedLog: "instance",
 };
 
-export const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
+const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
 
 export const NO_LOCKS: Locks = {
   names: new Set(),

@@ -1,6 +1,7 @@
 import type { ReservedSQL, SQL } from "bun";
 import { type LedgerVersions, newerThan, newest, OLDEST_WRITER } from "../sql/ledger-version.ts";
 import type { MigrationWatch } from "../sql/migration-watch.ts";
+import { sqlStateOf } from "./client.ts";
 import { embeddedPostgresMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
 /** A change of the tables: the name of its file, its statements and their SHA-256. */
@@ -22,11 +23,13 @@ export type PostgresMigrationOptions = {
 };
 
 const WAIT_MS_MAX = 60_000;
+/** How long the database may take for what is no change. Of one that is gone without a word nothing would ever be heard. */
+const ANSWER_MS_MAX = 5_000;
 /** How long a change waits for those who use a table. All others wait behind it meanwhile. */
 const TABLE_WAIT_MS_MAX = 2_000;
 
 const MAKE_LIST =
-  'CREATE TABLE IF NOT EXISTS __holdfast_migrations (name text COLLATE "C" PRIMARY KEY, hash text NOT NULL, at int8 NOT NULL)';
+  'CREATE TABLE IF NOT EXISTS __holdfast_migrations (name text COLLATE "C" PRIMARY KEY, hash text COLLATE "C" NOT NULL, at int8 NOT NULL)';
 /** Two who make a table at once: the second is told that its name, or the row for its name, is there. */
 const MADE_BY_ANOTHER: readonly unknown[] = ["42P07", "23505"];
 const LOCK_NOT_AVAILABLE = "55P03";
@@ -46,15 +49,20 @@ export async function migratePostgres(
 ): Promise<void> {
   const connection = await sql.reserve();
   try {
-    await makeList(connection);
-    await connection`BEGIN ISOLATION LEVEL READ COMMITTED`;
-    await connection`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`;
-    const applied = await lockList(connection, known, waitMsMax);
-    await refuseNewer(connection, version, applied);
+    const applied = await answered(connection, waitMsMax + ANSWER_MS_MAX, async () => {
+      await makeList(connection);
+      await connection`BEGIN ISOLATION LEVEL READ COMMITTED`;
+      await connection`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`;
+      const found = await lockList(connection, known, waitMsMax);
+      await refuseNewer(connection, version, found);
+      return found;
+    });
     await apply(connection, known, applied, watch);
-    await keepInstance(connection, version, newInstance);
-    const { command } = await connection`COMMIT`;
-    if (command !== "COMMIT") throw new Error("the changes of the tables were undone");
+    await answered(connection, ANSWER_MS_MAX, async () => {
+      await keepInstance(connection, version, newInstance);
+      const { command } = await connection`COMMIT`;
+      if (command !== "COMMIT") throw new Error("the changes of the tables were undone");
+    });
   } catch (error) {
     await connection`ROLLBACK`.catch(() => {
       // The connection is lost, and its transaction with it.
@@ -65,6 +73,30 @@ export async function migratePostgres(
   }
 }
 
+/** Makes the tables in an empty schema, in the transaction of the caller, who then gives the ledger its instance. */
+export async function makeTables(connection: ReservedSQL): Promise<void> {
+  await connection.unsafe(MAKE_LIST);
+  await apply(connection, postgresMigrations(), new Map(), {});
+}
+
+/** Ends the connection where the work on it takes longer. */
+async function answered<Result>(
+  connection: ReservedSQL,
+  msMax: number,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    late.reject(new Error(`the database has not answered within ${msMax / 1_000} seconds`));
+    void Promise.resolve(connection.close({ timeout: 0 })).catch(() => {});
+  }, msMax);
+  try {
+    return await Promise.race([work(), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function makeList(connection: ReservedSQL): Promise<void> {
   const [found] = await connection`SELECT to_regclass('__holdfast_migrations') IS NOT NULL AS is_there`;
   // Who may not make tables starts where they are made.
@@ -72,7 +104,7 @@ async function makeList(connection: ReservedSQL): Promise<void> {
   try {
     await connection.unsafe(MAKE_LIST);
   } catch (error) {
-    if (!MADE_BY_ANOTHER.includes(codeOf(error))) throw error;
+    if (!MADE_BY_ANOTHER.includes(sqlStateOf(error))) throw error;
   }
 }
 
@@ -96,7 +128,7 @@ async function lockList(
     if (made.count === 1) return new Map();
     await connection`SELECT 1 FROM __holdfast_migrations WHERE name = ${first.name} FOR UPDATE`;
   } catch (error) {
-    if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
     throw new Error(
       `another instance is changing the tables of this database, and has not ended within ${waitMsMax / 1_000} seconds; start again once it has`,
       { cause: error },
@@ -173,6 +205,3 @@ async function versionsOf(connection: ReservedSQL): Promise<LedgerVersions | nul
 const setLockTimeout = async (connection: ReservedSQL, ms: number): Promise<void> => {
   await connection`SELECT set_config('lock_timeout', ${`${ms}`}, true)`;
 };
-
-/** The SQLSTATE of a failure of the database. */
-const codeOf = (error: unknown): unknown => (error as { readonly errno?: unknown }).errno;

@@ -1,7 +1,6 @@
-import type { SQL } from "bun";
 import type { Reader } from "../reader.ts";
 import type { SqlReader } from "../sql/readers/sql-reader.ts";
-import { BEGIN_SNAPSHOT, COMMIT, reserveSession, type Session } from "./client.ts";
+import { BEGIN_SNAPSHOT, COMMIT, type Session, type Sessions } from "./client.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 
 /** How many connections reads may use. */
@@ -20,6 +19,9 @@ type Snapshot = {
   readonly session: Promise<Session>;
   readonly answers: Answers;
   readonly reader: Reader;
+  /** What its readers wait for, and the exchange that will bring it. */
+  lacking: Lacking;
+  fetching: Promise<void> | null;
   /** Its transaction begins with the first statement that is read in it. */
   hasBegun: boolean;
   users: number;
@@ -30,7 +32,7 @@ type Snapshot = {
  * the ledger as it was at its first statement. Nobody joins it after that turn or after a commit of this process, so a caller who got an
  * answer can read what it says.
  */
-export function createReadSnapshots(pool: SQL, replay: Replay, sqlReader: SqlReader): ReadSnapshots {
+export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReader: SqlReader): ReadSnapshots {
   const waiting: (() => void)[] = [];
   const readerOf = createReaders(sqlReader, replayed);
   let opened = 0;
@@ -40,24 +42,22 @@ export function createReadSnapshots(pool: SQL, replay: Replay, sqlReader: SqlRea
   function begin(): Snapshot | null {
     if (opened === SNAPSHOTS_MAX) return null;
     opened += 1;
-    const session = reserveSession(pool);
+    const session = sessions.reserve();
     // Who reads hears of it. A snapshot that nobody reads from has no other way to say it.
     session.catch(() => {});
-    const snapshot = { session, answers: new Map(), hasBegun: false, users: 0 } as unknown as Snapshot;
+    const snapshot = {
+      ...{ session, answers: new Map(), lacking: new Map(), fetching: null, hasBegun: false, users: 0 },
+    } as unknown as Snapshot;
     return Object.assign(snapshot, { reader: readerOf(snapshot) });
   }
 
   /** Reads as often as an answer is missing. */
   async function replayed<Result>(snapshot: Snapshot, work: () => Result): Promise<Result> {
-    const { answers } = snapshot;
     for (;;) {
-      const lacking: Lacking = new Map();
-      const done = replay.attempt({ answers, lacking }, work);
+      const done = replay.attempt(snapshot, work);
       if (done) return done.result;
-      const session = await snapshot.session;
-      const first = snapshot.hasBegun ? [] : [BEGIN_SNAPSHOT];
-      snapshot.hasBegun = true;
-      await fetchAnswers(session, lacking, answers, first);
+      snapshot.fetching ??= fetch(snapshot);
+      await snapshot.fetching;
     }
   }
 
@@ -115,6 +115,17 @@ export function createReadSnapshots(pool: SQL, replay: Replay, sqlReader: SqlRea
       while (opened > 0) await new Promise<void>((free) => waiting.push(free));
     },
   };
+}
+
+/** Fetches what all readers of a snapshot wait for: the first time what those of this turn of the event loop do. */
+async function fetch(snapshot: Snapshot): Promise<void> {
+  await (snapshot.hasBegun ? null : new Promise<void>((next) => setImmediate(next)));
+  const session = await snapshot.session;
+  const { lacking, hasBegun } = snapshot;
+  snapshot.lacking = new Map();
+  snapshot.fetching = null;
+  snapshot.hasBegun = true;
+  await fetchAnswers(session, lacking, snapshot.answers, hasBegun ? [] : [BEGIN_SNAPSHOT]);
 }
 
 type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;

@@ -8,11 +8,18 @@ import type { WriteBuffer } from "./write-buffer.ts";
 /** How the rows of a statement are wanted: the first as an object, all as objects, or all as lists of values. */
 type Form = "get" | "all" | "values";
 
+/** A statement in one of the forms, and whether several of its questions may be asked together. */
+type Question = {
+  readonly number: number;
+  readonly form: Form;
+  readonly statement: Translated;
+  readonly isAlone: boolean;
+};
+
 /** A statement that some work needs the answer of. */
 export type Asked = {
   readonly key: string;
-  readonly statement: Translated;
-  readonly form: Form;
+  readonly question: Question;
   readonly values: readonly SqlValue[];
 };
 
@@ -45,24 +52,21 @@ export type Lacking = Map<string, Asked>;
 const UNANSWERED = Symbol("unanswered");
 
 export function createReplay(): Replay {
-  const statements = new Map<string, Translated>();
+  let questions = 0;
   let given: Parameters<Replay["attempt"]>[0] | null = null;
 
-  function translated(text: string): Translated {
-    let statement = statements.get(text);
-    if (statement === undefined) {
-      statement = toPostgres(text);
-      statements.set(text, statement);
-    }
-    return statement;
-  }
+  const questionOf = (form: Form, text: string): Question => ({
+    ...{ number: questions++, form, statement: toPostgres(text) },
+    // What gives several rows in an order, or limits them by a value.
+    isAlone: /\b(?:LIMIT|OFFSET) \?/i.test(text) || (form !== "get" && /\border by\b/i.test(text)),
+  });
 
-  function ask(text: string, form: Form, values: readonly SqlValue[]): unknown {
+  function ask(question: Question, values: readonly SqlValue[]): unknown {
     if (given === null) throw new Error("a statement reads outside of a snapshot");
-    const key = `${form} ${text} ${values.map(keyOf).join("\0")}`;
+    const key = `${question.number} ${values.map(keyOf).join("\0")}`;
     const answer = given.answers.get(key);
     if (answer !== undefined) return answer;
-    given.lacking.set(key, { key, form, values, statement: translated(text) });
+    given.lacking.set(key, { key, question, values });
     throw UNANSWERED;
   }
 
@@ -71,13 +75,25 @@ export function createReplay(): Replay {
     return { changes: 1, lastInsertRowid: given.writes.add(text, values) };
   }
 
+  const asking = (form: Form, text: string) => {
+    let question: Question | null = null;
+    return (...values: SqlValue[]) => {
+      question ??= questionOf(form, text);
+      return ask(question, values);
+    };
+  };
   const prepare = (text: string) => ({
-    get: (...values: SqlValue[]) => ask(text, "get", values),
-    all: (...values: SqlValue[]) => ask(text, "all", values),
-    values: (...values: SqlValue[]) => ask(text, "values", values),
+    ...{ get: asking("get", text), all: asking("all", text), values: asking("values", text) },
     run: (...values: SqlValue[]) => write(text, values),
   });
-  const raw = { prepare, query: prepare } as unknown as SqlDatabase;
+  const queries = new Map<string, ReturnType<typeof prepare>>();
+  function query(text: string) {
+    const known = queries.get(text) ?? prepare(text);
+    queries.set(text, known);
+    return known;
+  }
+  // Drizzle prepares what it asks ad hoc at each call, so its statements are found by their text.
+  const raw = { prepare: query, query } as unknown as SqlDatabase;
   return {
     connection: { raw, tables: drizzle(raw as never) },
     attempt(asked, work) {
@@ -101,35 +117,34 @@ function keyOf(value: SqlValue): string {
   return value instanceof Uint8Array ? `b${value.toHex()}` : `i${value}`;
 }
 
-/** So few questions cost less one by one than together. */
-const GROUPED_MIN = 2;
-
 /** Fetches the answers of statements, in one round trip. Questions of one statement with other values are asked together. */
 export async function fetchAnswers(
   { exchange }: Pick<Session, "exchange">,
   lacking: Lacking,
   answers: Answers,
   before: readonly Statement[] = [],
-): Promise<readonly unknown[]> {
-  const groups = Map.groupBy(lacking.values(), groupOf);
-  const asked = [...groups.values()].flatMap((group) =>
-    group.length >= GROUPED_MIN ? [group] : group.map((one) => [one]),
-  );
-  const rows = await exchange([...before, ...asked.map(statementOf)]);
-  for (const [at, group] of asked.entries()) keep(group, rows[before.length + at] ?? [], answers);
-  return rows.slice(0, before.length);
+): Promise<void> {
+  const groups = new Map<string, [Asked, ...Asked[]]>();
+  for (const asked of lacking.values()) {
+    const key = groupOf(asked);
+    const group = groups.get(key);
+    if (group) group.push(asked);
+    else groups.set(key, [asked]);
+  }
+  const together = [...groups.values()];
+  const rows = await exchange([...before, ...together.map(statementOf)]);
+  for (const [at, group] of together.entries()) keep(group, rows[before.length + at] ?? [], answers);
 }
 
-/** Those of one group are asked together. What gives several rows in an order, or limits them by a value, is asked alone. */
-function groupOf({ key, statement, form, values }: Asked): string {
-  const { text } = statement;
-  const isAlone = /\b(?:LIMIT|OFFSET) \?/i.test(text) || (form !== "get" && /\border by\b/i.test(text));
+/** Those of one group are asked together. */
+function groupOf({ key, question: { isAlone, number, statement }, values }: Asked): string {
   const signature = isAlone ? null : statement.signatureOf(values);
-  return signature === null ? key : `${form} ${signature} ${text}`;
+  return signature === null ? key : `${number} ${signature}`;
 }
 
-function statementOf(group: readonly Asked[]): Statement {
-  const [{ statement, form, values }] = group as [Asked];
+function statementOf(group: readonly [Asked, ...Asked[]]): Statement {
+  const [{ question, values }] = group;
+  const { statement, form } = question;
   const asLists = form === "values";
   if (group.length === 1) return { ...statement.bind(values), asLists };
   const { text, columns } = statement.group(
@@ -139,8 +154,9 @@ function statementOf(group: readonly Asked[]): Statement {
   return { text, params: columns.map(({ type, values: list }) => arrayOf(type, list)), asLists };
 }
 
-function keep(group: readonly Asked[], rows: readonly unknown[], answers: Answers): void {
-  const [{ form, key }] = group as [Asked];
+function keep(group: readonly [Asked, ...Asked[]], rows: readonly unknown[], answers: Answers): void {
+  const [{ question, key }] = group;
+  const { form } = question;
   if (group.length === 1) {
     const found = rows.map((row) =>
       form === "values" ? listOf(row as unknown[]) : objectOf(row as ObjectRow),

@@ -1,4 +1,6 @@
+import { tmpdir } from "node:os";
 import { SQL } from "bun";
+import type { DatabaseFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createApply } from "../sql/apply.ts";
 import type { SqlDatabase } from "../sql/database.ts";
@@ -11,9 +13,10 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
-import { reserveSession } from "./client.ts";
+import { auditPostgres } from "./audit.ts";
+import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
-import { createLanes, LANES, type LaneFigures } from "./lanes.ts";
+import { createLanes, LANES } from "./lanes.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
@@ -38,7 +41,7 @@ export type PostgresStoreOptions = {
 export interface PostgresStore extends Store {
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
-  figures(): Readonly<LaneFigures>;
+  figures(): DatabaseFigures;
 }
 
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
@@ -59,17 +62,22 @@ export async function openPostgresStore(
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
   });
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
-  await migratePostgres(pool, { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) });
+  const watching = { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) };
+  await migratePostgres(pool, watching).catch(async (error: unknown) => {
+    await pool.close({ timeout: 0 });
+    throw error;
+  });
+  const sessions = createSessions(pool);
   const replay = createReplay();
   const { connection } = replay;
-  const known = await ask(pool, replay, () => ({
+  const known = await ask(sessions, replay, () => ({
     newestIdTime: newestIdTime(connection.raw),
     recordedAt: newestRecord(connection.raw),
   }));
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const snapshots = createReadSnapshots(pool, replay, createSqlReader(connection));
+  const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
   const process = crypto.randomUUID();
   const others = followOthers(pool, process);
   const watchers = createWatchers(others.haveCommitted);
@@ -78,7 +86,7 @@ export async function openPostgresStore(
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
-  const lanes = createLanes(pool, parts, ({ writes, time }, commands, durationMs) => {
+  const lanes = createLanes(sessions, parts, ({ writes, time }, commands, durationMs) => {
     if (writes.length > 0) clock.recorded(time);
     watchers.written(writes);
     snapshots.refresh();
@@ -92,10 +100,8 @@ export async function openPostgresStore(
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
-    figures: () => lanes.figures,
-    async audit() {
-      throw new Error("no audit yet");
-    },
+    figures: () => ({ ...lanes.figures, ...sessions.health }),
+    audit: (onProgress) => auditPostgres(pool, tmpdir(), onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
@@ -108,13 +114,17 @@ export async function openPostgresStore(
   };
 }
 
-/** The time in the newest record of any organisation; -1 where there is none. */
-const newestRecord = (raw: SqlDatabase): number =>
-  Number(raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get()?.at ?? -1n);
+/** The time in the newest record of any organisation, or in the newest mark of retention; -1 where there is none. */
+function newestRecord(raw: SqlDatabase): number {
+  const scopes = raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get();
+  const instance = raw.query<{ marks: string }, []>("SELECT retention_marks AS marks FROM instances").get();
+  const marks: readonly { readonly recordedAt: number }[] = JSON.parse(instance?.marks ?? "[]");
+  return Math.max(Number(scopes?.at ?? -1n), marks.at(-1)?.recordedAt ?? -1);
+}
 
 /** Reads outside of a snapshot. */
-async function ask<Result>(pool: SQL, replay: Replay, work: () => Result): Promise<Result> {
-  const session = await reserveSession(pool);
+async function ask<Result>(sessions: Sessions, replay: Replay, work: () => Result): Promise<Result> {
+  const session = await sessions.reserve();
   try {
     const answers = new Map();
     for (;;) {

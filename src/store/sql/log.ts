@@ -17,7 +17,7 @@ const SIZE = `SELECT coalesce(max(size), 0) AS size FROM (
 
 /** The entries of the log from leaf ?1 up to leaf ?2, without that one. */
 export const ENTRIES = `SELECT leaf_index AS leaf, entry_hash AS hash FROM trace WHERE leaf_index >= ?1 AND leaf_index < ?2
-  UNION ALL SELECT leaf_index, entry_hash FROM solvency_statements WHERE leaf_index >= ?1 AND leaf_index < ?2`;
+  UNION ALL SELECT leaf_index AS leaf, entry_hash AS hash FROM solvency_statements WHERE leaf_index >= ?1 AND leaf_index < ?2`;
 
 export function sizeOfLog(raw: SqlDatabase): () => number {
   const statement = raw.prepare<{ size: bigint }, []>(SIZE);
