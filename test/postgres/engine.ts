@@ -520,6 +520,8 @@ test("what belongs to a whole organisation is changed by one mode at a time", as
         return { answer: null, change: { put: [{ kind: "organisation", before, row }] } };
       },
     });
+  const retries = () => one.store.figures().retries + other.store.figures().retries;
+  const before = retries();
   for (let round = 0; round < 20; round++) {
     const name = fresh("name");
     await Promise.all([
@@ -530,6 +532,8 @@ test("what belongs to a whole organisation is changed by one mode at a time", as
       await sql`SELECT name, kill_switch::int AS stopped FROM organisations WHERE id = ${stage.organisationId}`;
     expect(found).toEqual({ name, stopped: round % 2 === 0 ? 1 : 0 });
   }
+  // Two that both share it and then both write it would end each other.
+  expect(retries()).toBe(before);
 });
 
 test("a command of a batch sees what the one before it wrote, although it was asked for before", async () => {

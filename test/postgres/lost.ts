@@ -164,7 +164,7 @@ test("a deposit without a key is recorded once, although the connection is lost 
   const input = { organisation_id: stage.organisationId, mode: "live", amount: "1" } as const;
   const recorded = fundBalance(instance.ctx, MACHINE, input);
   await waits();
-  breakAll();
+  proxy.part();
   // It is asked what became of it, and not done again, while it may still be committed.
   await until("the engine asks", async () => (await waitingForLocks(sql)) > 1);
   await letGo();
