@@ -175,7 +175,7 @@ describe("the order of writes", () => {
         ...update.map((at) => `${table} update ${at}`),
       ]),
     );
-    // The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
+    // Claims are not written by commands. The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
     const apart = [
       "scopes insert organisations",
       "postings insert postings",
