@@ -177,6 +177,7 @@ describe("the order of writes", () => {
     );
     // Claims are not written by commands. The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
     const apart = [
+      "claims insert instances_running",
       "scopes insert organisations",
       "postings insert postings",
       "session_totals insert session_totals",
