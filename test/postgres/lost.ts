@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
 import type { KeyCaller } from "../../src/core/roles.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
 import {
   codeOf,
   createCaller,
@@ -153,6 +155,21 @@ test("the connection is lost while COMMIT is under way: the transaction is waite
   expect(outcome.id).not.toBeNull();
   await mustBeOnce([outcome]);
   expect(await warrantsNow()).toBe(before + 1);
+});
+
+test("a deposit without a key is recorded once, although the connection is lost while its COMMIT is under way", async () => {
+  const depositsNow = async () => (await sql`SELECT count(*)::int AS n FROM deposits`)[0].n;
+  const before = await depositsNow();
+  const letGo = await lockAccount();
+  const input = { organisation_id: stage.organisationId, mode: "live", amount: "1" } as const;
+  const recorded = fundBalance(instance.ctx, MACHINE, input);
+  await waits();
+  proxy.part();
+  // It is asked what became of it, and not done again, while it may still be committed.
+  await until("the engine asks", async () => (await waitingForLocks(sql)) > 1);
+  await letGo();
+  expect(await recorded).toMatchObject({ amount: "1" });
+  expect(await depositsNow()).toBe(before + 1);
 });
 
 test("packets to the server are lost after the locks: its transaction is ended by the server, and done again", async () => {

@@ -74,6 +74,16 @@ const writes: fc.Arbitrary<Write> = fc.oneof(
   })),
 );
 
+const deleteByEndpoint: fc.Arbitrary<Write> = key.map((endpoint) => ({
+  text: 'delete from "push_subscriptions" where "push_subscriptions"."endpoint" = ?',
+  values: [endpoint],
+}));
+const renameByEndpoint: fc.Arbitrary<Write> = fc.tuple(key, key).map(([endpoint, name]) => ({
+  text: 'update "push_subscriptions" set "name" = ? where "push_subscriptions"."endpoint" = ?',
+  values: [name, endpoint],
+}));
+const anyWrite = fc.oneof({ weight: 6, arbitrary: writes }, deleteByEndpoint, renameByEndpoint);
+
 const TABLES = ["idempotency_keys", "warrant_counts", "spend_sessions", "push_subscriptions"];
 const positions = Array.from({ length: 100 }, (_, at) => at + 1);
 
@@ -105,7 +115,7 @@ test("any writes through the buffer give the tables that they give one by one", 
   await sql`SELECT set_config('session_replication_role', 'replica', false)`;
   let compared = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(writes, { maxLength: 12 }), async (list) => {
+    fc.asyncProperty(fc.array(anyWrite, { maxLength: 12 }), async (list) => {
       const alone = createWriteBuffer(positions);
       const oneByOne = await rowsAfter(async (connection) => {
         for (const { text, values } of list) {
@@ -132,6 +142,15 @@ test("any writes through the buffer give the tables that they give one by one", 
   await sql`SELECT set_config('session_replication_role', 'origin', false)`;
 });
 
+test("a change of a row that is not there is refused", async () => {
+  const buffer = createWriteBuffer([]);
+  buffer.add('update "warrants" set "version" = ? where "warrants"."position" = ?', [2, 12_345]);
+  const [statement] = buffer.take();
+  await expect(sql.unsafe(statement?.text ?? "", statement?.params as unknown[])).rejects.toMatchObject({
+    errno: "22012",
+  });
+});
+
 describe("the order of writes", () => {
   test("names every table that a foreign key or a guard looks at", async () => {
     const looked = new Set<string>();
@@ -156,8 +175,9 @@ describe("the order of writes", () => {
         ...update.map((at) => `${table} update ${at}`),
       ]),
     );
-    // The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
+    // Claims are not written by commands. The database makes scopes itself; and what a posting or a total looks at in its own table, one statement writes in its order.
     const apart = [
+      "claims insert instances_running",
       "scopes insert organisations",
       "postings insert postings",
       "session_totals insert session_totals",
