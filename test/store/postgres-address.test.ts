@@ -122,7 +122,8 @@ describe("Bun's client", () => {
       ...["application_name", "holdfast/1.2.3", "synchronous_commit", "on"],
       ...["default_transaction_isolation", "read committed", "lock_timeout", "2000"],
       ...["statement_timeout", "15000", "idle_in_transaction_session_timeout", "5000"],
-      ...["client_connection_check_interval", "5000", ""],
+      ...["client_connection_check_interval", "5000", "jit", "off"],
+      ...["max_parallel_workers_per_gather", "0", ""],
     ]);
   });
 
