@@ -24,6 +24,7 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
   api_keys: "credentials; the audit checks whose they are",
   auth_sessions: "who is signed in",
   instances: "settings of the instance",
+  imported_tables: "empty where a ledger was always in a file (test/store/audit-imported.test.ts)",
   messaging_accounts: "chats that people have linked; whose decision it was is in the trace",
   messaging_codes: "one-time codes",
   notices: "what people were told; no money follows from it",
