@@ -27,7 +27,7 @@ import { createConnections, through } from "./connections.ts";
 
 const TEST_MS = 120_000;
 /** How many warrants the large ledger has. A million were copied by hand: see docs/postgresql, "Move a ledger". */
-const WARRANTS = Number(process.env.COPIED_WARRANTS ?? 10_000);
+const WARRANTS = Number(process.env.COPIED_WARRANTS ?? 5_000);
 const LARGE_MS = 600_000;
 /** More than it takes: the ledger of a million has 3 GB. */
 const RSS_MAX = 600 * 1_024 * 1_024;
@@ -561,7 +561,7 @@ describe("SIGKILL in the middle", () => {
 });
 
 test(
-  "fifty thousand warrants go there and back, in little memory",
+  "many warrants go there and back, in little memory",
   async () => {
     const folder = join(newFolder(), "data");
     const facts = newFolder();
