@@ -18,12 +18,13 @@ let next = 10n ** 15n + BigInt(process.pid) * 10n ** 10n;
 
 async function open(): Promise<void> {
   const at = BigInt(Date.now());
-  const [warrant, entry, posting, key] = [next++, next++, next++, next++];
   const id = `wrt_${randomUUID()}`;
   await sql.begin(async (tx) => {
     const [balance] =
       await tx`SELECT available FROM accounts WHERE position = ${account.position} FOR NO KEY UPDATE`;
     if (balance.available < 100n) throw new Error("the balance is used up");
+    // The postings of an account are in the order of its commits.
+    const [warrant, entry, posting, key] = [next++, next++, next++, next++];
     await tx`INSERT INTO warrants (position, id, scope, account, state, version, amount, payee, spec, spec_hash, rules_hash, trace_head, deadline, opened_at)
       VALUES (${warrant}, ${id}, ${account.scope}, ${account.position}, 'held', 1, 100, 'acct_seller_1', ${spec}, ${hash}, ${hash}, ${hash}, ${at + 3_600_000n}, ${at})`;
     await tx`INSERT INTO trace (position, warrant, sequence, to_state, actor_kind, recorded_at, encoding, entry_hash)
@@ -33,7 +34,7 @@ async function open(): Promise<void> {
     await tx`UPDATE accounts SET available = available - 100, held = held + 100, posted = ${posting} WHERE position = ${account.position}`;
     await tx`INSERT INTO idempotency_keys (position, scope, key, fingerprint, status, body, created_at)
       VALUES (${key}, ${account.scope}, ${id}, ${hash}, 201, '{}', ${at})`;
-    await tx`INSERT INTO warrant_counts (scope, agent, state, count) VALUES (${account.scope}, 0, 'held', 1)
+    await tx`INSERT INTO warrant_counts (scope, agent, state, count, rowid) VALUES (${account.scope}, 0, 'held', 1, ${warrant})
       ON CONFLICT (scope, agent, state) DO UPDATE SET count = warrant_counts.count + 1`;
   });
 }

@@ -8,6 +8,8 @@ import { CONNECTIONS, inWords, type Scale, say } from "./scale.ts";
 import { median } from "./statistics.ts";
 import { atLeast, noted, type Row } from "./table.ts";
 
+/** All instances must have the same. */
+const HOLDFAST_BASE_URL = "http://localhost:8080";
 const WARM_SECONDS = 5;
 const ROUND_SECONDS = 4;
 
@@ -21,7 +23,7 @@ type Figures = { readonly rate: number; readonly processor: number; readonly ser
 export async function measurePostgres({ folder, rounds }: Scale): Promise<Row[]> {
   const postgres = await startPostgres();
   try {
-    const ledger = postgresSettings(await postgres.createDatabase());
+    const ledger = { ...postgresSettings(await postgres.createDatabase()), HOLDFAST_BASE_URL };
     const byHand = await postgres.createDatabase();
     const data = join(folder, "on-postgres");
     const secret = prepareLedger(data, ledger);
@@ -125,11 +127,15 @@ function postgresProcessor({ pid }: Postgres): number {
   return processorOf([pid, ...children.map(Number)]) + (endedUser + endedSystem) * TICK_US;
 }
 
-/** The numbers after the state of a process. */
-const statOf = (pid: number): readonly number[] => {
-  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-  return text
-    .slice(text.lastIndexOf(")") + 2)
-    .split(" ")
-    .map(Number);
-};
+/** The numbers after the state of a process; none of one that has just ended, whose time its parent has then. */
+function statOf(pid: number): readonly number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return text
+      .slice(text.lastIndexOf(")") + 2)
+      .split(" ")
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
