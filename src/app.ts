@@ -1,21 +1,24 @@
 import { refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
-import { purchaseJobs } from "./app/buying.ts";
+import { PURCHASE_JOBS } from "./app/buying.ts";
 import { onChains } from "./app/chains.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
+import { folderOf, refuseDatabaseOfServer, warnOfPlaintext } from "./app/database.ts";
+import { sharedSettings } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
+import { shareWithOthers } from "./app/sharing.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
 import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
-import { openStore, watchMigration } from "./app/store.ts";
+import { openLedger, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -39,7 +42,6 @@ import { awaitsAcknowledgement, isLostKey } from "./services/instance.ts";
 import { keepRailStates } from "./services/rails/states.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
-import type { SqliteStore } from "./store/sqlite/store.ts";
 
 const onStartFault = (error: unknown): void =>
   logError("a step of the start failed; the jobs try it again", error);
@@ -66,19 +68,20 @@ export async function startServer(
   secrets: Secrets = NO_SECRETS,
   progress: Progress = NO_PROGRESS,
 ): Promise<RunningServer | Refusal> {
-  const refused = refuseHalfRestored(config.data);
+  const folder = folderOf(config, secrets);
+  const refused = folder === null ? refuseDatabaseOfServer(config, secrets) : refuseHalfRestored(folder);
   if (refused) return refused;
   const noWallet = refuseWithoutWallet(config, secrets) ?? refuseTreasuries(config, secrets);
   if (noWallet) return noWallet;
   const plan = planConnections(config);
   if (isRefusal(plan)) return plan;
-  const lock = lockForServer(config.data);
+  const lock = folder === null ? null : lockForServer(folder);
   if (isRefusal(lock)) return lock;
   const opened = new AsyncDisposableStack();
-  opened.defer(lock.release);
+  if (lock) opened.defer(lock.release);
   let server: RunningServer | Refusal | null = null;
   try {
-    removeRestoreLeftover(config.data);
+    if (folder !== null) removeRestoreLeftover(folder);
     server = await startLocked(config, secrets, plan, opened, progress);
     return server;
   } finally {
@@ -107,46 +110,50 @@ async function startLocked(
   const baseUrl = baseUrlOf(config, port);
   warnOfPlainHttp(config, baseUrl);
   const metrics = createMetrics();
-  const store = openStore(config.data, {
-    onCommitted: metrics.committed,
-    migrationWatch: watchMigration(progress),
-  });
+  warnOfPlaintext(secrets);
+  const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
+  const ledger = await openLedger(config, secrets, watched);
+  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared } = ledger;
   opened.defer(store.close);
+  if (shared) opened.defer(shared.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
     {
-      ...{ config, secrets, store, ...trust, baseUrl, warmChildren: 2, metrics },
-      listeners: () => [{ address: config.host, port }],
-      signInLog: createSignInLog(),
+      ...{ config, secrets, ...ledger, ...trust, baseUrl, metrics, warmChildren: 2 },
+      ...{ listeners: () => [{ address: config.host, port }], signInLog: createSignInLog() },
     },
     opened,
   );
-  const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  opened.defer(() => void walCheckpoint.stop()); // Where a later step of the start fails, nobody waits for the child's end.
-  await recover(ctx, store);
+  const walCheckpoint = finishWalCheckpoint && walCheckpointJob(config, SELF, finishWalCheckpoint);
+  opened.defer(() => void walCheckpoint?.stop()); // Where a later step of the start fails, nobody waits for the child's end.
+  opened.defer(instances.leave);
+  const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
+  if (differs) return differs;
+  await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const { anchoring, deposits, jobs: chainJobs } = onChains(ctx, config, secrets);
   const witnesses = witnessJobs(ctx);
   const solvency = solvencyJobs(ctx, config);
+  const sharing = shareWithOthers(shared, config.rateLimits, ctx.now);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
-    ...{ lastSeenAt: store.newestIdTime, monotonicNow: steadyNow, self: SELF },
+    ...{ lastSeenAt: newestIdTime, monotonicNow: steadyNow, self: SELF, database },
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
     ...{ witnesses: witnesses.figures, deposits, treasuries: solvency.seen },
     jobs: [
-      ...[...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...chainJobs],
-      ...solvency.jobs,
+      ...[...backups.jobs, ...(walCheckpoint ? [walCheckpoint.job] : []), ...PURCHASE_JOBS],
+      ...[...witnesses.jobs, ...chainJobs, ...solvency.jobs, ...sharing.jobs],
     ],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.
     backups.stop();
     // A hanging chain, or a child that waits for the disk, must not delay the stop.
-    await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
+    await settledWithin([...(walCheckpoint ? [walCheckpoint.stop()] : []), stop()], DRAIN_MS);
   });
   ready(
     createShell(ctx, {
@@ -154,6 +161,7 @@ async function startLocked(
       pages: receiptAssets,
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
+      ...sharing.options,
       trustedProxies: config.trustProxy,
       secretHashes: { worker: hashOf(secrets.workerSecret), messaging: hashOf(secrets.messagingSecret) },
       onFault: (error, requestId, who) =>
@@ -164,7 +172,7 @@ async function startLocked(
     }),
   );
   // Here at last: a start that is refused says nothing else.
-  warnOfOpenFolder(config.data);
+  if (!secrets.database) warnOfOpenFolder(config.data);
   const setUpUrl = await offerSetUp(ctx);
   // Children start after the requests that came during the start, since both need the processor.
   setImmediate(warmUp);
@@ -187,7 +195,7 @@ async function startLocked(
 function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly WebhookEndpoint[]) {
   const keys = keysOfServer(config, secrets, endpoints);
   if (isRefusal(keys)) return keys;
-  const noBackupKey = ensureBackupKey(config, secrets);
+  const noBackupKey = secrets.database ? null : ensureBackupKey(config, secrets);
   if (noBackupKey) return noBackupKey;
   const witnessKey = witnessKeyOfServer(config, secrets);
   if (isRefusal(witnessKey)) return witnessKey;
@@ -195,8 +203,8 @@ function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly Web
   return isRefusal(sigstoreRoot) ? sigstoreRoot : { keys, witnessSeed: () => witnessKey, ...sigstoreRoot };
 }
 
-async function recover(ctx: Context, store: SqliteStore): Promise<void> {
-  const instance = await store.read((reader) => reader.instance.get());
+async function recover(ctx: Context, finishWalCheckpoint: (() => void) | null): Promise<void> {
+  const instance = await ctx.store.read((reader) => reader.instance.get());
   if (awaitsAcknowledgement(instance)) {
     logWarning("no live money moves until `holdfast restore acknowledge`", {
       instance_id: instance.id,
@@ -218,7 +226,7 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   await keepRailStates(ctx).catch(onStartFault);
   try {
     // The last process may have left a long log. Later requests would wait while it is copied, so it is copied now.
-    store.finishWalCheckpoint();
+    finishWalCheckpoint?.();
   } catch (error) {
     onStartFault(error);
   }

@@ -28,6 +28,7 @@ import {
   token,
   url,
   type Values,
+  yesOrNo,
 } from "./core/setting-values.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { parseTreasury, type TreasuryPlan, treasuryPlanOf } from "./core/treasury.ts";
@@ -36,11 +37,14 @@ import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
 import { parseAssets, parseEndpoints } from "./core/x402/settings.ts";
+import { type PostgresAddress, parsePostgresAddress } from "./store/postgres/address.ts";
 
 /** The checked configuration (docs/configuration, "Configuration"). No other module reads the environment. */
 export type Config = {
-  /** The data folder. */
+  /** The data folder; it is not looked at where the ledger is in a database. */
   readonly data: string;
+  /** Whether the database may be reached over a network without TLS. */
+  readonly databasePlaintext: boolean;
   readonly host: string;
   /** 0 stands for any free port. */
   readonly port: number;
@@ -101,6 +105,8 @@ export type Log = (typeof LOGS)[number];
 
 /** The secrets, apart from the configuration, so that no log or page shows one by mistake. */
 export type Secrets = {
+  /** The database that the ledger is in, with its password; null where it is in the data folder. */
+  readonly database: PostgresAddress | null;
   /** 32 bytes; null means the one in the data folder. */
   readonly masterKey: Uint8Array | null;
   /** The same, of the key that authenticates backups. */
@@ -135,22 +141,12 @@ export type Secrets = {
 
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
-  masterKey: null,
-  backupKey: null,
-  witnessKey: null,
-  backupPassphrase: null,
-  workerSecret: null,
-  metricsToken: null,
-  signingKey: null,
-  x402SandboxKey: null,
-  x402LiveKey: null,
-  anchorKey: null,
-  treasurySandboxKey: null,
-  treasuryLiveKey: null,
-  pushKey: null,
-  smtp: null,
-  messagingToken: null,
-  messagingSecret: null,
+  database: null,
+  ...{ masterKey: null, backupKey: null, witnessKey: null, signingKey: null, pushKey: null },
+  ...{ backupPassphrase: null, workerSecret: null, metricsToken: null },
+  ...{ x402SandboxKey: null, x402LiveKey: null, anchorKey: null },
+  ...{ treasurySandboxKey: null, treasuryLiveKey: null },
+  ...{ smtp: null, messagingToken: null, messagingSecret: null },
 };
 
 const text: Parse<string> = (given) => given;
@@ -162,6 +158,7 @@ const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
   DATA: text,
+  DATABASE_PLAINTEXT: yesOrNo,
   HOST: text,
   PORT: integer(0, 65_535),
   BASE_URL: url,
@@ -208,6 +205,7 @@ const SETTINGS = {
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
+  DATABASE: parsePostgresAddress,
   MASTER_KEY: key,
   BACKUP_KEY: key,
   WITNESS_KEY: key,
@@ -291,6 +289,7 @@ export function readSecrets(
   const values = parseAll(SECRETS, given);
   if (isRefusal(values)) return values;
   return {
+    database: values.DATABASE ?? null,
     masterKey: values.MASTER_KEY ?? null,
     backupKey: values.BACKUP_KEY ?? null,
     witnessKey: values.WITNESS_KEY ?? null,
@@ -314,7 +313,7 @@ export function readSecrets(
 export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
 
 const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
-  data: values.DATA ?? "./data",
+  ...{ data: values.DATA ?? "./data", databasePlaintext: values.DATABASE_PLAINTEXT ?? false },
   ...{ host: values.HOST ?? "127.0.0.1", port: values.PORT ?? 8080 },
   ...{ baseUrl: values.BASE_URL ?? null, docsUrl: values.DOCS_URL ?? null },
   allowNetworks: values.ALLOW_NETWORKS ?? [],

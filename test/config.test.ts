@@ -6,6 +6,7 @@ import type { TreasuryPlan, TreasuryToken } from "../src/core/treasury.ts";
 
 const DEFAULTS: Config = {
   data: "./data",
+  databasePlaintext: false,
   host: "127.0.0.1",
   port: 8080,
   baseUrl: null,
@@ -97,6 +98,8 @@ describe("a good value", () => {
   const RATES = DEFAULTS.rateLimits;
   const TABLE: readonly (readonly [name: string, value: string, config: Partial<Config>])[] = [
     ["DATA", "/var/lib/holdfast", { data: "/var/lib/holdfast" }],
+    ["DATABASE_PLAINTEXT", "true", { databasePlaintext: true }],
+    ["DATABASE_PLAINTEXT", "false", {}],
     ["HOST", "::", { host: "::" }],
     ["PORT", "0", { port: 0 }],
     ["PORT", "65535", { port: 65_535 }],
@@ -231,6 +234,7 @@ describe("a bad value is refused with a message that names it", () => {
     RATE_BENCH: [...INTEGERS, "0", "100000001"],
     IDEMPOTENCY_DAYS: [...INTEGERS, "0", "3651"],
     CONTENT_BYTES: [...INTEGERS, "10485759", "9007199254740992"],
+    DATABASE_PLAINTEXT: ["yes", "1", "TRUE", "true "],
     LOG: ["all", "Requests", " faults"],
     BACKUP_KEEP: [...INTEGERS, "0", "10001"],
     BACKUP_HOUR: [...INTEGERS, "24"],
@@ -387,6 +391,19 @@ describe("secrets", () => {
     });
   });
 
+  test("are a database with its password", () => {
+    const database = {
+      ...{ host: "db.example", port: 5432, user: "holdfast", password: "s3cret", database: "ledger" },
+      tls: { authorities: null },
+    };
+    const address = "postgres://holdfast:s3cret@db.example/ledger";
+    expect(read({ HOLDFAST_DATABASE: address })).toEqual({ ...NO_SECRETS, database });
+    expect(readSecrets({ HOLDFAST_DATABASE_FILE: "/run/database" }, () => `${address}\n`)).toEqual({
+      ...NO_SECRETS,
+      database,
+    });
+  });
+
   test("of backups are a key and a passphrase, which may have spaces", () => {
     const environment = {
       HOLDFAST_BACKUP_KEY: KEY,
@@ -505,6 +522,10 @@ describe("secrets", () => {
       "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to 1024 characters",
     ],
     [{ HOLDFAST_BACKUP_PASSPHRASE: "in two lines\nof a file" }, "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to"],
+    [
+      { HOLDFAST_DATABASE: "postgres://holdfast:s3cret@db.example/ledger?sslmode=require" },
+      "HOLDFAST_DATABASE: sslmode=require does not verify that the server is db.example",
+    ],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],

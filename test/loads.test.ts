@@ -1,13 +1,13 @@
 /** What each process loads at its start. Modules that it does not need cost time and memory, and several processes run at once. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 
 const SRC = join(import.meta.dir, "../src");
 const transpiler = new Bun.Transpiler({ loader: "ts" });
 
-/** The packages that a file of src loads at once, with all that it imports. `import()` and `require` load theirs later. */
-function packagesOf(file: string): string[] {
+/** What a file of src loads at once, with all that it imports: files of src, and packages. `import()` and `require` load theirs later. */
+function loadedBy(file: string): { readonly files: string[]; readonly packages: string[] } {
   const seen = new Set<string>();
   const packages = new Set<string>();
   const open = [join(SRC, file)];
@@ -20,8 +20,13 @@ function packagesOf(file: string): string[] {
       else if (/\.ts$/.test(specifier)) open.push(join(path, "..", specifier));
     }
   }
-  return [...packages].filter((name) => !/^(node|bun):/.test(name)).sort();
+  return {
+    files: [...seen].map((path) => relative(SRC, path)),
+    packages: [...packages].filter((name) => !/^(node|bun):/.test(name)).sort(),
+  };
 }
+
+const packagesOf = (file: string): string[] => loadedBy(file).packages;
 
 const packageOf = (specifier: string): string =>
   specifier
@@ -69,4 +74,11 @@ test("a server does not wait for what only some requests need", () => {
   ];
   const ofPayments = ["@simplewebauthn/server", "@x402/core", "@x402/evm"];
   expect(packages.filter((name) => [...later, ...ofPayments].includes(name))).toEqual([]);
+});
+
+test("nobody who does not ask for a database loads its engine", () => {
+  for (const file of ["app.ts", "app/command-line.ts", "app/ledger.ts", "app/audit-beside-server.ts"]) {
+    const loaded = loadedBy(file).files.filter((path) => path.startsWith("store/postgres/"));
+    expect([file, loaded.filter((path) => path !== "store/postgres/address.ts")]).toEqual([file, []]);
+  }
 });

@@ -6,13 +6,14 @@ import { AUDIT_ACTIONS } from "../src/core/audit-entry.ts";
 import { CLAUSE_KINDS, CODES_OF_KINDS } from "../src/core/clauses/registry.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { EVENT_TYPES } from "../src/core/warrant.ts";
+import { EMBEDDED_ONLY } from "./support/only-embedded.ts";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
 import { citationProblems, headingsOf } from "./tidy/citations.ts";
 import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
 import { longFunctions } from "./tidy/functions.ts";
 import { importGraph } from "./tidy/imports.ts";
 import { lengthProblems, lonelyFolders, nameProblems, strangersAtTop } from "./tidy/places.ts";
-import { roomProblems } from "./tidy/rooms.ts";
+import { engineProblems, roomProblems } from "./tidy/rooms.ts";
 import { filesOf, readRepositoryFile } from "./tidy/source-files.ts";
 import { type Manifest, otherBuns, programsOf, rangedVersions } from "./tidy/versions.ts";
 import { WORDING_RULES, wordingProblems } from "./tidy/wording.ts";
@@ -31,6 +32,10 @@ const manifest: Manifest = JSON.parse(readRepositoryFile("package.json"));
 describe("imports", () => {
   test("every file of src is in a room, and imports only what its room may", () => {
     expect(sources.flatMap(roomProblems)).toEqual([]);
+  });
+
+  test("core, services, http, console, cli and jobs do not know which engine there is", () => {
+    expect(sources.flatMap(engineProblems)).toEqual([]);
   });
 
   test("no files import one another in a circle; imports of types count", () => {
@@ -55,6 +60,11 @@ describe("what is dead", () => {
   test("every file of test is a test, a program of package.json, or reached from one", () => {
     const entries = paths(tests).filter((path) => path.endsWith(".test.ts"));
     expect(deadFiles(tests, [...entries, ...programsOf(manifest)])).toEqual([]);
+  });
+
+  test("every file with tests that PostgreSQL skips is listed with the reason, and no other", () => {
+    const marked = tests.filter(({ text }) => /^(const .+ = )?onlyEmbedded\(/m.test(text));
+    expect(paths(marked).toSorted()).toEqual(Object.keys(EMBEDDED_ONLY).toSorted());
   });
 
   test("every export is imported somewhere", () => {

@@ -4,13 +4,13 @@ import { type Refusal, refuseField } from "../core/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { PrivateKey } from "../core/wallet-key.ts";
 import { caip2Of } from "../core/x402/chains.ts";
-import { type AnchorTrouble, type ChainAnchorsJob, chainAnchorsJob } from "../jobs/chain-anchors.ts";
+import { type AnchorTrouble, chainAnchorsJob } from "../jobs/chain-anchors.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import { logInfo, logWarning } from "../platform/log.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import type { Sending } from "../services/chain/wallet.ts";
 import type { Context, OwnChain } from "../services/context.ts";
-import { onceAcknowledged } from "./once-acknowledged.ts";
+import { heldJob } from "./held-job.ts";
 
 /** Anchors of the log on a chain (docs/witnesses, "Anchors on a chain"). */
 
@@ -53,33 +53,34 @@ export function chainAnchoring(ctx: Context, { anchor }: Config, { anchorKey }: 
     return made;
   };
   const about = () => ({ chain: caip2Of(anchor.chainId), wallet: sending().wallet.address });
-  const job = chainAnchorsJob(ctx, {
-    sending,
-    everyMs: anchor.everyMinutes * MINUTE_MS,
-    monotonicNow: steadyNow,
-    random: () => ctx.randomByte() / 256,
-    onTrouble: (trouble) =>
-      trouble === null
-        ? logInfo("the log's anchors on the chain go on", about())
-        : logWarning(TROUBLES[trouble.outcome], {
-            ...about(),
-            ...("why" in trouble && { why: trouble.why }),
-          }),
-    onGivenUp: () =>
-      logWarning(
-        "another transaction of the wallet has the nonce of the log's anchor; it is made anew",
-        about(),
-      ),
-  });
-  return { jobs: [jobOf(ctx, job)], lateMs: job.lateMs };
+  // A copy of a ledger must not spend the wallet's money before somebody says that it is the one that goes on.
+  const { begin, held } = heldJob(ctx, JOB, (at) =>
+    chainAnchorsJob(at, {
+      sending,
+      everyMs: anchor.everyMinutes * MINUTE_MS,
+      monotonicNow: steadyNow,
+      random: () => at.randomByte() / 256,
+      onTrouble: (trouble) =>
+        trouble === null
+          ? logInfo("the log's anchors on the chain go on", about())
+          : logWarning(TROUBLES[trouble.outcome], {
+              ...about(),
+              ...("why" in trouble && { why: trouble.why }),
+            }),
+      onGivenUp: () =>
+        logWarning(
+          "another transaction of the wallet has the nonce of the log's anchor; it is made anew",
+          about(),
+        ),
+    }),
+  );
+  return {
+    jobs: [{ name: JOB, doneBy: "one", everyMs: 2 * SECOND_MS, begin }],
+    lateMs: () => held()?.lateMs() ?? 0,
+  };
 }
 
-const jobOf = (ctx: Context, { run }: ChainAnchorsJob): Job => ({
-  name: "chain-anchors",
-  everyMs: 2 * SECOND_MS,
-  // A copy of a ledger must not spend the wallet's money before somebody says that it is the one that goes on.
-  run: () => onceAcknowledged(run)(ctx),
-});
+const JOB = "chain-anchors";
 
 const sendingWith = ({ chainId, url, confirmations, feeMax }: AnchorPlan, key: PrivateKey): Sending => ({
   wallet: evmWallet().createEvmWallet({ chainId, url, key }, confirmations),

@@ -14,17 +14,17 @@ const backupKeyFrom = ({ backupKey }: Secrets): RawKey => ({
 });
 
 /** Makes sure that a server has the key: its first start makes it. Refused where the file holds none. */
-export function ensureBackupKey(config: Config, secrets: Secrets): Refusal | null {
-  const key = rawKeyOfServer(config, backupKeyFrom(secrets));
+export function ensureBackupKey({ data }: Config, secrets: Secrets): Refusal | null {
+  const key = rawKeyOfServer(data, backupKeyFrom(secrets));
   return isRefusal(key) ? key : null;
 }
 
 /** The key for a backup that a command makes. */
 export const backupKeyOfCommand = (
-  config: Config,
+  { data }: Config,
   secrets: Secrets,
   serverHasRun: boolean,
-): Uint8Array | Refusal => rawKeyOfCommand(config, backupKeyFrom(secrets), serverHasRun);
+): Uint8Array | Refusal => rawKeyOfCommand(data, backupKeyFrom(secrets), serverHasRun);
 
 /**
  * The keys that a restore may verify a backup with: the one that is given, else that of the environment and those of the data

@@ -151,7 +151,10 @@ export function backupJobs(
   // A backup may take long, and a server without a fresh one can still serve. So this job never counts as stuck.
   const patienceMs = Number.POSITIVE_INFINITY;
   return {
-    jobs: [{ name: BACKUP_JOB, everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
+    // The folder of a ledger has one server.
+    jobs: [
+      { name: BACKUP_JOB, doneBy: "each", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run },
+    ],
     newestBackup: newest,
     stop: child.stop,
   };

@@ -57,7 +57,7 @@ export function buyingWith(
     // The first rule for a token counts, so the operator's rules come first.
     assets: [...config.x402Assets, ...KNOWN_ASSETS],
     chains: {
-      ids: [...config.evmRpc.keys()],
+      ids: [...config.evmRpc.keys()].toSorted((one, other) => one - other),
       find: async (question) =>
         evmChain().findingOf(
           await chainsOnce().authorizationState(question),
@@ -88,11 +88,13 @@ const onContradiction = (purchaseId: string): void =>
 /** Finishes the purchases that a crash interrupted, where no chain has to be asked. */
 export const recoverPurchasesSoon = (ctx: Context) => recoverPurchasesAtStart(ctx, onPurchaseFault);
 
-export const purchaseJobs = (ctx: Context): readonly Job[] => [
-  { name: "purchases", everyMs: 2 * SECOND_MS, run: () => recoverPurchases(ctx, onPurchaseFault) },
+export const PURCHASE_JOBS: readonly Job[] = [
   {
-    name: "payments",
-    everyMs: 2 * SECOND_MS,
-    run: () => reconcilePurchases(ctx, onPurchaseFault, onContradiction),
+    ...{ name: "purchases", doneBy: "one", everyMs: 2 * SECOND_MS },
+    begin: () => (at) => recoverPurchases(at, onPurchaseFault),
+  },
+  {
+    ...{ name: "payments", doneBy: "one", everyMs: 2 * SECOND_MS },
+    begin: () => (at) => reconcilePurchases(at, onPurchaseFault, onContradiction),
   },
 ];

@@ -29,6 +29,7 @@ const toolsOf = (version: string): CommandLineTools => ({
   open: async (options, progress) => (await importLedgerTools()).open(options, progress),
   backUp: async (options) => (await importLedgerTools()).backUp(options),
   restore: async (options) => (await importLedgerTools()).restore(options),
+  copy: async (flags, startProgress) => (await import("./copy.ts")).copyLedger(flags, startProgress),
   runJob: async (options) => (await importLedgerTools()).runJob(options),
   async serve(options, progress) {
     const config = readConfig({
@@ -45,14 +46,19 @@ const toolsOf = (version: string): CommandLineTools => ({
     if (isRefusal(config)) return config;
     const secrets = readSecrets();
     if (isRefusal(secrets)) return secrets;
+    const { folderOf, nameOfDatabase, refuseDataFlag } = await import("./database.ts");
+    const refused = refuseDataFlag(options.data, secrets);
+    if (refused) return refused;
     const { startServer } = await import("../app.ts");
     const server = await startServer(config, secrets, progress).catch(settingRefusal);
     if (isRefusal(server)) return server;
-    const about = { version, url: server.url, data_folder: config.data };
+    const dataFolder = folderOf(config, secrets);
+    const database = secrets.database && nameOfDatabase(secrets.database);
+    const about = { version, url: server.url, ...(database ? { database } : { data_folder: dataFolder }) };
     logInfo("started", about);
     return {
       url: server.url,
-      dataFolder: config.data,
+      ...{ dataFolder, database },
       setUpUrl: server.setUpUrl,
       stopped: untilSignal()
         .then(server.stop)

@@ -21,15 +21,18 @@ import { callerNowIn } from "../services/auth/callers.ts";
 import { createSignInFailures } from "../services/auth/failures.ts";
 import { createKeyUses } from "../services/auth/key-uses.ts";
 import { createPendingChallenges } from "../services/auth/passkeys/challenges.ts";
-import { createStartLinks } from "../services/auth/start-links.ts";
-import { createSignInThrottle } from "../services/auth/throttle.ts";
+import { createSharedChallenges } from "../services/auth/passkeys/shared-challenges.ts";
+import { createSharedStartLinks, createStartLinks } from "../services/auth/start-links.ts";
+import { createSharedSignInThrottle, createSignInThrottle } from "../services/auth/throttle.ts";
 import { newToken } from "../services/auth/tokens.ts";
 import type { After } from "../services/auth/waiting-room.ts";
 import type { Context } from "../services/context.ts";
 import { createLive } from "../services/live/live.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
-import type { SqliteStore } from "../store/sqlite/store.ts";
+import type { Instances } from "../store/instances.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
+import type { Store } from "../store/store.ts";
 import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
@@ -54,7 +57,12 @@ type Listener = { readonly address: string; readonly port: number };
 export type ContextParts = {
   readonly config: Config;
   readonly secrets: Secrets;
-  readonly store: SqliteStore;
+  readonly store: Store;
+  /** The time in the newest id of the ledger, epoch milliseconds: new ids come after it. */
+  readonly newestIdTime: number;
+  readonly instances: Instances;
+  /** What the instances that share the ledger remember together; null where this one has it for itself. */
+  readonly shared: SharedMemory | null;
   readonly keys: Keys;
   readonly witnessSeed: WitnessSeed;
   /** The text of the trusted root of Sigstore; null where no bundle is looked at. */
@@ -83,13 +91,31 @@ const capsulesWith = (config: Config): Context["capsules"] => ({
   notKept: { count: 0 },
 });
 
+type Remembered = Pick<Context, "signInThrottle" | "startLinks" | "passkeyChallenges">;
+
+const rememberedAlone = (): Remembered => ({
+  signInThrottle: createSignInThrottle({ after, secret: newToken({ randomByte }) }),
+  startLinks: createStartLinks(steadyNow),
+  passkeyChallenges: createPendingChallenges(),
+});
+
+const rememberedTogether = (shared: SharedMemory, { vault }: Keys): Remembered => ({
+  signInThrottle: createSharedSignInThrottle(
+    // All instances have to choose the same counters.
+    { after, secret: vault.mac("", "sign-in throttle").toString("hex") },
+    shared.attempts,
+  ),
+  startLinks: createSharedStartLinks(shared, createStartLinks(steadyNow)),
+  passkeyChallenges: createSharedChallenges(shared, vault),
+});
+
 /**
  * Makes the context of all verbs from the configuration and the adapters. What must be closed later is added
  * to `opened`.
  */
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
-  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics, signInLog } = parts;
-  const newId = createIds(Date.now, random40, store.newestIdTime);
+  const { config, secrets, store, instances, shared, keys, baseUrl, listeners, metrics, signInLog } = parts;
+  const newId = createIds(Date.now, random40, parts.newestIdTime);
   const memory = new EvaluatorMemory();
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
@@ -97,7 +123,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: CHECK_RUN_MS_MAX,
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
-    size: warmChildren,
+    size: parts.warmChildren,
   });
   opened.defer(evaluator.close);
   const benchEvaluator = createEvaluator({
@@ -106,7 +132,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
-    size: Math.min(warmChildren, 1),
+    size: Math.min(parts.warmChildren, 1),
     // All runs of the bench count as sandbox, which has half of them.
     sizeMax: 8,
   });
@@ -119,23 +145,21 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   const sending = { store, newId, now: Date.now, post: sender.send };
   const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
-    store,
+    ...{ store, instances },
     now: Date.now,
     newId,
     randomByte,
     passwords: createPasswords(),
-    signInThrottle: createSignInThrottle({ after, secret: newToken({ randomByte }) }),
+    shared,
     signInLog,
     signInFailures: createSignInFailures(),
-    startLinks: createStartLinks(steadyNow),
     passkeys: createPasskeyVerifier(),
-    passkeyChallenges: createPendingChallenges(),
+    ...(shared ? rememberedTogether(shared, keys) : rememberedAlone()),
     keyUses: createKeyUses(),
     places: createPlaces(),
     fetchEvidence: fetcher.fetch,
     withTrySeller: createTrySeller(fetching),
-    evaluate: evaluator.evaluate,
-    parseSchema: evaluator.parseSchema,
+    ...{ evaluate: evaluator.evaluate, parseSchema: evaluator.parseSchema },
     evaluateBench: benchEvaluator.evaluate,
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),

@@ -6,6 +6,7 @@ import { KEY_FILES, type KeyFileName, keyFile, readKeyFile } from "../platform/k
 import { createTokens, newSigningKey, type Tokens } from "../platform/tokens.ts";
 import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts";
 import { createWebPush, newPushKey, PUSH_KEY_BYTES, type WebPush } from "../platform/web-push.ts";
+import { folderOf, refuseUnsetKey } from "./database.ts";
 
 /** What an instance encrypts with (the vault) and signs with (the tokens), and by what push services know it. */
 export type Keys = { readonly vault: Vault; readonly tokens: Tokens; readonly webPush: WebPush };
@@ -22,14 +23,16 @@ export function keysOfServer(
   secrets: Secrets,
   endpoints: readonly WebhookEndpoint[],
 ): Keys | Refusal {
-  const { data } = config;
+  const folder = folderOf(config, secrets);
+  const made = <Key>(name: KeyFileName, newKey: () => string, keyIn: KeyIn<Key>): Key =>
+    folder === null ? missing(folder, name) : keyIn(folder, keyFile(folder, name, newKey));
   try {
     const refused = refuseUnopened(config, secrets, endpoints);
     if (refused) return refused;
     return {
-      tokens: tokensOf(config, secrets) ?? tokensIn(data, keyFile(data, KEY_FILES.signing, newSigningKey)),
-      vault: vaultOf(config, secrets) ?? vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey)),
-      webPush: webPushOf(config, secrets) ?? webPushIn(data, keyFile(data, KEY_FILES.push, newPushKey)),
+      tokens: tokensOf(folder, secrets) ?? made(KEY_FILES.signing, newSigningKey, tokensIn),
+      vault: vaultOf(folder, secrets) ?? made(KEY_FILES.master, newMasterKey, vaultIn),
+      webPush: webPushOf(folder, secrets) ?? made(KEY_FILES.push, newPushKey, webPushIn),
     };
   } catch (error) {
     if (isRefusal(error)) return error;
@@ -43,18 +46,19 @@ export function keysOfServer(
  * key. Using a missing key throws a refusal.
  */
 export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: boolean): Keys {
-  const { data } = config;
-  const vault = (): Vault => vaultOf(config, secrets) ?? missing(config, KEY_FILES.master);
+  const folder = folderOf(config, secrets);
+  const vault = (): Vault => vaultOf(folder, secrets) ?? missing(folder, KEY_FILES.master);
   const firstVault = (): Vault =>
-    serverHasRun
-      ? missing(config, KEY_FILES.master)
-      : vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey));
-  const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);
-  const webPush = (): WebPush => webPushOf(config, secrets) ?? missing(config, KEY_FILES.push);
+    serverHasRun || folder === null
+      ? missing(folder, KEY_FILES.master)
+      : vaultIn(folder, keyFile(folder, KEY_FILES.master, newMasterKey));
+  const tokens = (): Tokens => tokensOf(folder, secrets) ?? missing(folder, KEY_FILES.signing);
+  const webPush = (): WebPush => webPushOf(folder, secrets) ?? missing(folder, KEY_FILES.push);
   return {
     vault: {
-      encrypt: (secret, name) => (vaultOf(config, secrets) ?? firstVault()).encrypt(secret, name),
+      encrypt: (secret, name) => (vaultOf(folder, secrets) ?? firstVault()).encrypt(secret, name),
       decrypt: (encrypted, name) => vault().decrypt(encrypted, name),
+      mac: (text, name) => vault().mac(text, name),
     },
     tokens: {
       sign: async (payload, type) => tokens().sign(payload, type),
@@ -80,20 +84,30 @@ const SETTINGS = {
   [KEY_FILES.push]: "HOLDFAST_PUSH_KEY",
 } as const satisfies Record<KeyFileName, string>;
 
-function missing({ data }: Config, name: KeyFileName): never {
+/** @param folder null where the ledger is in a database */
+function missing(folder: string | null, name: KeyFileName): never {
+  if (folder === null) throw refuseUnsetKey(SETTINGS[name]);
   throw refuseField(
     SETTINGS[name],
-    `there is no ${name} in ${data}: if the server has this setting, give the command the same; if not, start the server, which makes the file`,
+    `there is no ${name} in ${folder}: if the server has this setting, give the command the same; if not, start the server, which makes the file`,
   );
 }
 
 const newMasterKey = (): string => randomBytes(MASTER_KEY_BYTES).toString("base64");
 
+type KeyIn<Key> = (folder: string, text: string) => Key;
+
+/** The key of a file in the folder; null where there is none. */
+function keyInFile<Key>(folder: string | null, name: KeyFileName, keyIn: KeyIn<Key>): Key | null {
+  if (folder === null) return null;
+  const text = readKeyFile(folder, name);
+  return text === null ? null : keyIn(folder, text);
+}
+
 /** The vault of the key that is given or in the folder; null where there is none. */
-function vaultOf({ data }: Config, { masterKey }: Secrets): Vault | null {
+function vaultOf(folder: string | null, { masterKey }: Secrets): Vault | null {
   if (masterKey) return createVault(masterKey);
-  const text = readKeyFile(data, KEY_FILES.master);
-  return text === null ? null : vaultIn(data, text);
+  return keyInFile(folder, KEY_FILES.master, vaultIn);
 }
 
 function vaultIn(data: string, text: string): Vault {
@@ -106,10 +120,9 @@ function vaultIn(data: string, text: string): Vault {
 }
 
 /** The tokens of the signing key that is given or in the folder; null where there is none. */
-function tokensOf({ data }: Config, { signingKey }: Secrets): Tokens | null {
+function tokensOf(folder: string | null, { signingKey }: Secrets): Tokens | null {
   if (signingKey) return createTokens(signingKey);
-  const text = readKeyFile(data, KEY_FILES.signing);
-  return text === null ? null : tokensIn(data, text);
+  return keyInFile(folder, KEY_FILES.signing, tokensIn);
 }
 
 function tokensIn(data: string, text: string): Tokens {
@@ -121,10 +134,9 @@ function tokensIn(data: string, text: string): Tokens {
 }
 
 /** The web push of the key that is given or in the folder; null where there is none. */
-function webPushOf({ data }: Config, { pushKey }: Secrets): WebPush | null {
+function webPushOf(folder: string | null, { pushKey }: Secrets): WebPush | null {
   if (pushKey) return webPushBy(pushKey, SETTINGS[KEY_FILES.push], "is no private key of P-256");
-  const text = readKeyFile(data, KEY_FILES.push);
-  return text === null ? null : webPushIn(data, text);
+  return keyInFile(folder, KEY_FILES.push, webPushIn);
 }
 
 const webPushIn = (data: string, text: string): WebPush =>
@@ -157,21 +169,22 @@ export function refuseUnopened(
   secrets: Secrets,
   endpoints: readonly WebhookEndpoint[],
 ): Refusal | null {
-  const { data } = config;
-  const vault = vaultOf(config, secrets);
+  const folder = folderOf(config, secrets);
+  const vault = vaultOf(folder, secrets);
   const unopened = endpoints.filter((endpoint) => !decrypts(vault, endpoint)).map(({ id }) => id);
   if (unopened.length === 0) return null;
   const other = "is not the key that these webhook secrets were encrypted with";
+  if (folder === null && vault === null) return refuseUnsetKey(SETTINGS[KEY_FILES.master]);
   const inFolder = vault
-    ? `${KEY_FILES.master} in ${data} ${other}`
-    : `there is no ${KEY_FILES.master} in ${data}`;
+    ? `${KEY_FILES.master} in ${folder} ${other}`
+    : `there is no ${KEY_FILES.master} in ${folder}`;
   const named = unopened.slice(0, NAMED_MAX).join(", ");
   const more = unopened.length > NAMED_MAX ? ` and ${unopened.length - NAMED_MAX} more` : "";
   return refuseField(
     SETTINGS[KEY_FILES.master],
     [
       `${secrets.masterKey ? other : `is not set, and ${inFolder}`}: nothing could be sent to ${named}${more}.`,
-      `Put the old ${KEY_FILES.master} back, or set ${SETTINGS[KEY_FILES.master]} to what it was.`,
+      `${folder === null ? "Set" : `Put the old ${KEY_FILES.master} back, or set`} ${SETTINGS[KEY_FILES.master]} to what it was.`,
       "If it is lost, run `holdfast webhooks disable` on each of these endpoints, start the server, and create them anew",
     ].join(" "),
   );

@@ -4,17 +4,18 @@ import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { NO_PROGRESS, type Progress } from "../core/progress.ts";
 import { NO_SIGN_IN_LOG } from "../platform/sign-in-log.ts";
 import { serverHasRun } from "../services/instance.ts";
+import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { hasLedger } from "../store/sqlite/ledger-file.ts";
 import { OlderServer } from "../store/sqlite/ledger-version.ts";
 import { refuseHalfRestored } from "../store/sqlite/restore.ts";
 import { lockForServer } from "../store/sqlite/server-lock.ts";
-import type { SqliteStore } from "../store/sqlite/store.ts";
 import { backUpFolder, restoreFolder } from "./backups.ts";
 import { composeContext } from "./context.ts";
+import { folderOf, refuseBackups, refuseDatabase, refuseDataFlag } from "./database.ts";
 import { keysOfCommand, refuseUnopened } from "./keys.ts";
 import { runJobByHand } from "./operation.ts";
 import { settingRefusal } from "./setting-refusal.ts";
-import { openStore } from "./store.ts";
+import { type OpenedStore, openDatabase, openFolder } from "./store.ts";
 import { baseUrlOf } from "./urls.ts";
 import { witnessSeedOfCommand } from "./witnessing.ts";
 
@@ -25,7 +26,7 @@ export async function openForCommands(
   progress: Progress = NO_PROGRESS,
 ): Promise<OpenLedger> {
   await using opening = new AsyncDisposableStack();
-  const store = openBesideServer(config.data, progress);
+  const { store, newestIdTime, instances } = await openBesideServer(config, secrets, progress);
   opening.defer(store.close);
   const instance = await store.read((reader) => reader.instance.get());
   const keys = keysOfCommand(config, secrets, serverHasRun(instance));
@@ -34,23 +35,38 @@ export async function openForCommands(
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
+  // A command signs nobody in.
+  const shared = null;
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
-  const { ctx } = composeContext({ config, secrets, store, keys, witnessSeed, baseUrl, ...alone }, opening);
+  // It does not join the instances: what it does beside them is safe to do twice.
+  opening.defer(instances.leave);
+  const ledger = { store, newestIdTime, instances, shared };
+  const { ctx } = composeContext(
+    { config, secrets, ...ledger, keys, witnessSeed, baseUrl, ...alone },
+    opening,
+  );
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }
 
+async function openBesideServer(config: Config, secrets: Secrets, progress: Progress): Promise<OpenedStore> {
+  const onProgress = ({ done, total }: { readonly done: number; readonly total: number }) =>
+    progress.update(done, total);
+  if (secrets.database) return openDatabase(secrets.database, { migrationWatch: { onProgress } });
+  return openFolderBesideServer(config.data, onProgress);
+}
+
 /** @throws OlderServer where the tables must be changed first, and a server runs: it would go on writing as it knows them */
-function openBesideServer(dataFolder: string, progress: Progress): SqliteStore {
+function openFolderBesideServer(dataFolder: string, onProgress: MigrationWatch["onProgress"]): OpenedStore {
   using locks = new DisposableStack();
-  return openStore(dataFolder, {
+  return openFolder(dataFolder, {
     migrationWatch: {
       onPending() {
         const lock = lockForServer(dataFolder);
         if (isRefusal(lock)) throw new OlderServer();
         locks.defer(lock.release);
       },
-      onProgress: ({ done, total }) => progress.update(done, total),
+      onProgress,
     },
   });
 }
@@ -58,16 +74,14 @@ function openBesideServer(dataFolder: string, progress: Progress): SqliteStore {
 /** What the command line does on a data folder. */
 export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" | "runJob"> = {
   async open({ data, create }, progress) {
-    const config = ledgerConfig(data, create);
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    return isRefusal(secrets) ? secrets : opened(config, secrets, progress);
+    const settings = ledgerSettings(data, create);
+    return isRefusal(settings) ? settings : opened(settings.config, settings.secrets, progress);
   },
   async backUp({ data, ...input }) {
-    const config = ledgerConfig(data, false);
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    if (isRefusal(secrets)) return secrets;
+    const settings = ledgerSettings(data, false);
+    if (isRefusal(settings)) return settings;
+    const { config, secrets } = settings;
+    if (secrets.database) return refuseBackups(config);
     const ledger = await opened(config, NO_SECRETS);
     return isRefusal(ledger) ? ledger : backUpFolder(config, secrets, ledger, input);
   },
@@ -77,13 +91,14 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
     const usual = readConfig({});
     if (isRefusal(usual)) return usual;
     const secrets = readSecrets();
-    return isRefusal(secrets) ? secrets : restoreFolder(config, secrets, usual.data, input);
+    if (isRefusal(secrets)) return secrets;
+    if (secrets.database) return refuseBackups(config);
+    return restoreFolder(config, secrets, usual.data, input);
   },
   async runJob({ data, job }) {
-    const config = ledgerConfig(data, false);
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    if (isRefusal(secrets)) return secrets;
+    const settings = ledgerSettings(data, false);
+    if (isRefusal(settings)) return settings;
+    const { config, secrets } = settings;
     const ledger = await opened(config, secrets);
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
@@ -102,17 +117,28 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
   },
 };
 
-/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
-function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
+type Settings = { readonly config: Config; readonly secrets: Secrets };
+
+/** The settings for a database, or for a folder that has a ledger, or where `create` says that one may be made. */
+function ledgerSettings(data: string | undefined, create: boolean): Settings | Refusal {
   const config = readConfig({ DATA: data });
   if (isRefusal(config)) return config;
-  const refused = refuseHalfRestored(config.data);
-  if (refused) return refused;
-  return create || hasLedger(config.data)
-    ? config
+  const secrets = readSecrets();
+  if (isRefusal(secrets)) return secrets;
+  const refused =
+    refuseDataFlag(data, secrets) ??
+    refuseDatabase(config, secrets) ??
+    (folderOf(config, secrets) === null ? null : refuseFolder(config.data, create));
+  return refused ?? { config, secrets };
+}
+
+function refuseFolder(folder: string, create: boolean): Refusal | null {
+  const refused = refuseHalfRestored(folder);
+  return refused || create || hasLedger(folder)
+    ? refused
     : refuseField(
         "HOLDFAST_DATA",
-        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
+        `there is no ledger in ${folder}; holdfast organisations create makes one`,
       );
 }
 

@@ -14,24 +14,25 @@ import { noticesJob, troubleWatch } from "../jobs/notices.ts";
 import { recoverOverdueChecks } from "../jobs/recover.ts";
 import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld, retentionJob } from "../jobs/retention.ts";
-import { type Job, startScheduler } from "../jobs/scheduler.ts";
+import { type Job, type Run, startScheduler } from "../jobs/scheduler.ts";
 import { writeSignInFailures } from "../jobs/sign-in-failures.ts";
-import { createWatchdog } from "../jobs/watchdog.ts";
 import { deliverWebhooks } from "../jobs/webhooks.ts";
-import { createAuditChild } from "../platform/audit-child.ts";
 import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createRefusalLog } from "../platform/refusal-log.ts";
 import type { Context } from "../services/context.ts";
-import { isReadable, ledgerFigures } from "../services/figures.ts";
+import { isReadable } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { anchor } from "../services/log/anchor.ts";
+import { tellOfLostEvents } from "../services/notices/trouble.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
-import { publicKeysOf } from "./audit-beside-server.ts";
 import { BACKUP_JOB } from "./backups.ts";
-import { AUDIT_ARGUMENT } from "./children.ts";
+import { folderOf } from "./database.ts";
+import { hourlyAudit, NO_AUDIT } from "./hourly-audit.ts";
+import { ledgerReading } from "./ledger-reading.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
+import type { WatchedDatabase } from "./store.ts";
 
 /** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
 
@@ -47,6 +48,8 @@ export type OperationOptions = {
   readonly monotonicNow: () => number;
   /** How to start this executable again. */
   readonly self: readonly string[];
+  /** Null where the ledger is in the data folder. */
+  readonly database: WatchedDatabase | null;
   readonly newestBackup: () => Figures["newestBackup"];
   readonly connectionsClosed: () => number;
   /** For how long an anchor on a chain is late; null where there are none. */
@@ -68,15 +71,8 @@ export type RunningOperation = {
 export function startOperation(options: OperationOptions): RunningOperation {
   const { config, secrets, ctx, metrics, evaluators } = options;
   const logRefusal = createRefusalLog(undefined, options.monotonicNow);
-  const auditChild = createAuditChild([...options.self, ...[AUDIT_ARGUMENT, config.data, publicKeysOf(ctx)]]);
-  const watchdog = createWatchdog(
-    auditChild.audit,
-    (messages) =>
-      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
-        disagreements: messages.length,
-      }),
-    Date.now,
-  );
+  const folder = folderOf(config, secrets);
+  const audit = folder === null ? NO_AUDIT : hourlyAudit(options, folder);
   const clock = createClockWatch({
     now: ctx.now,
     monotonicNow: options.monotonicNow,
@@ -90,30 +86,35 @@ export function startOperation(options: OperationOptions): RunningOperation {
       logWarning("the clock agrees again: deadlines, retention, recovery and payouts on chains go on"),
   });
   const troubles = troublesJob(options, () => vitals());
-  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), troubles], {
+  const scheduler = startScheduler([...jobsOf(options, clock), ...audit.jobs, troubles], {
+    ctx,
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
 
   const vitals = async (reading: Context = ctx): Promise<Vitals> => {
-    const readable = await isReadable(reading);
+    const database = options.database?.figures() ?? null;
+    // A database that is known to be away is not asked: the answer would take as long as it is waited for.
+    const readable = database?.isReachable !== false && (await isReadable(reading));
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
-      ledger: { readable, writable: written?.lastOutcome !== "failed" },
-      freeBytes: freeBytesOf(config.data),
+      ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
+      freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
-      audit: watchdog.outcome(),
+      audit: audit.outcome(),
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),
+      database,
     };
   };
+  const ofLedger = ledgerReading(options);
   const figures = async (): Promise<Figures> => {
     const known = await vitals();
-    const { jobs, audit, freeBytes } = known;
+    const { jobs, audit, freeBytes, database } = known;
     return {
-      ...(await ledgerFigures(ctx)),
+      ...(await ofLedger()),
       ...{ jobs, audit, freeBytes },
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
@@ -122,9 +123,8 @@ export function startOperation(options: OperationOptions): RunningOperation {
       newestBackup: options.newestBackup(),
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
-      witnesses: await options.witnesses(),
-      deposits: await options.deposits(),
       treasuries: known.treasuries,
+      ...{ database, replicas: database?.isReachable ? ((await options.database?.replicas()) ?? []) : [] },
     };
   };
   return {
@@ -139,7 +139,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       if (config.log === "requests") logRequest(answered);
     },
     async stop() {
-      auditChild.stop();
+      audit.stop();
       await scheduler.stop();
       // Without these, what came since the last runs of the jobs would be lost.
       await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
@@ -153,7 +153,8 @@ export function startOperation(options: OperationOptions): RunningOperation {
 /** Tells admins what is wrong with the service, by what it knows of itself. */
 function troublesJob({ ctx, monotonicNow }: OperationOptions, vitals: () => Promise<Vitals>): Job {
   const watch = onceAcknowledged(troubleWatch(ctx, { monotonicNow, vitals, backupJob: BACKUP_JOB }));
-  return { name: "troubles", everyMs: MINUTE_MS, run: () => watch(ctx) };
+  // Of each, since it knows only itself. What several say within a day is told once.
+  return { name: "troubles", doneBy: "each", everyMs: MINUTE_MS, run: watch };
 }
 
 const LEDGER_JOB = "ledger";
@@ -234,55 +235,76 @@ async function tryLedger(ctx: Context): Promise<void> {
   await rememberServer(ctx);
 }
 
-/** @param at the context, whose clock may stand still while the run goes on */
-type Run = (at: Context) => Promise<unknown>;
-
 function jobsOf(
-  { ctx, config, lastSeenAt, monotonicNow, jobs: further }: OperationOptions,
-  audit: () => Promise<unknown>,
+  { config, lastSeenAt, monotonicNow, jobs: further }: OperationOptions,
   clock: ClockWatch,
 ): readonly Job[] {
   /** The run goes by the time at which the clock agreed, since the clock may jump while it goes on. */
-  const whenClockAgrees = (run: Run) => async (): Promise<void> => {
-    const agreedNow = clock.agreedNow();
-    if (agreedNow !== null) await run({ ...ctx, now: () => agreedNow });
-  };
-  // A suspended machine's time is not counted, as nothing could be asked of it.
-  const retention = retentionJob(ctx, config.idempotencyDays, () => performance.now());
-  const notices = noticesJob(ctx, {
-    monotonicNow,
-    agreedNow: clock.agreedNow,
-    onFault: onNoticeFault,
-  });
-  const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
-  const jobs: readonly (Omit<Job, "run"> & { readonly run: Run })[] = [
-    { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
-    { name: "deadlines", everyMs: SECOND_MS / 2, run: onceAcknowledged(JOBS.deadlines) },
-    { name: "agents", everyMs: MINUTE_MS, run: JOBS.agents },
-    { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
-    { name: SIGN_IN_FAILURES_JOB, everyMs: 5 * SECOND_MS, run: () => writeSignInFailures(ctx) },
-    { name: "recover", everyMs: MINUTE_MS / 4, run: JOBS.recover },
+  const whenClockAgrees =
+    (run: Run): Run =>
+    async (at) => {
+      const agreedNow = clock.agreedNow();
+      if (agreedNow !== null) await run({ ...at, now: () => agreedNow });
+    };
+  const notices = { monotonicNow, agreedNow: clock.agreedNow, onFault: onNoticeFault };
+  const jobs: readonly Job[] = [
+    ...ownJobs(),
     {
-      name: "retention",
-      everyMs: 10 * MINUTE_MS,
-      firstMs: MINUTE_MS,
-      run: retention,
+      name: "deadlines",
+      doneBy: "one",
+      everyMs: SECOND_MS / 2,
+      begin: () => onceAcknowledged(JOBS.deadlines),
     },
-    { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
-    { name: "notices", everyMs: SECOND_MS, run: onceAcknowledged(notices) },
-    { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    { name: "anchor", everyMs: config.checkpointMs, run: onceAcknowledged(JOBS.anchor) },
-    { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
+    { name: "agents", doneBy: "one", everyMs: MINUTE_MS, begin: () => JOBS.agents },
+    { name: "recover", doneBy: "one", everyMs: MINUTE_MS / 4, begin: () => JOBS.recover },
+    {
+      ...{ name: "retention", doneBy: "one", everyMs: 10 * MINUTE_MS, firstMs: MINUTE_MS },
+      // A suspended machine's time is not counted, as nothing could be asked of it.
+      begin: (at) => retentionJob(at, config.idempotencyDays, () => performance.now()),
+    },
+    {
+      ...{ name: "reminders", doneBy: "one", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS },
+      begin: (at) => onceAcknowledged(escalationReminders(at, lastSeenAt, logWarning)),
+    },
+    {
+      ...{ name: "notices", doneBy: "one", everyMs: SECOND_MS },
+      begin: (at) => onceAcknowledged(noticesJob(at, notices)),
+    },
+    {
+      name: "anchor",
+      doneBy: "one",
+      everyMs: config.checkpointMs,
+      begin: () => onceAcknowledged(JOBS.anchor),
+    },
+    ...further,
   ];
-  const own = jobs.map((job) => ({
-    ...job,
-    run: NEED_THE_CLOCK.includes(job.name) ? whenClockAgrees(job.run) : () => job.run(ctx),
-  }));
-  return [
-    ...own,
-    ...further.map((job) => (job.needsTheClock ? { ...job, run: whenClockAgrees(job.run) } : job)),
-  ];
+  return jobs.map((job): Job => {
+    if (!job.needsTheClock && !NEED_THE_CLOCK.includes(job.name)) return job;
+    return job.doneBy === "one"
+      ? { ...job, begin: (at) => whenClockAgrees(job.begin(at)) }
+      : { ...job, run: whenClockAgrees(job.run) };
+  });
 }
+
+/** Jobs about what each process knows or does by itself. */
+const ownJobs = (): readonly Job[] => [
+  // Whether this process can write.
+  { name: LEDGER_JOB, doneBy: "each", everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: tryLedger },
+  // These were counted in its memory.
+  { name: KEY_USES_JOB, doneBy: "each", everyMs: 10 * SECOND_MS, run: (at) => writeKeyUses(at) },
+  {
+    name: SIGN_IN_FAILURES_JOB,
+    doneBy: "each",
+    everyMs: 5 * SECOND_MS,
+    run: (at) => writeSignInFailures(at),
+  },
+  { name: "lost-events", doneBy: "each", everyMs: SECOND_MS, run: onceAcknowledged(tellOfLostEvents) },
+  // Each endpoint belongs to one instance, and all instances send.
+  {
+    ...{ name: "webhooks", doneBy: "each", everyMs: SECOND_MS / 10 },
+    run: (at) => deliverWebhooks(at, onDeliveryFault),
+  },
+];
 
 const logRequest = (answered: Answered): void =>
   logInfo("request", {

@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Treasury } from "../core/treasury.ts";
 import { caip2Of } from "../core/x402/chains.ts";
 import { chainPayoutsJob } from "../jobs/chain-payouts.ts";
-import type { Job } from "../jobs/scheduler.ts";
+import type { Job, SharedJob } from "../jobs/scheduler.ts";
 import { logInfo, logWarning } from "../platform/log.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import type { Context } from "../services/context.ts";
@@ -37,21 +37,23 @@ export function payoutJobs(ctx: Context, config: Config, secrets: Secrets): read
     const tokens = ctx.treasuries.filter((treasury) => treasury.mode === mode);
     if (tokens.length === 0) return [];
     const chains = [...new Set(tokens.map(({ chainId }) => chainId))];
-    const jobs = chains.map((chainId) =>
-      jobOf(
-        ctx,
-        config,
-        secrets,
-        tokens.filter((token) => token.chainId === chainId),
-      ),
-    );
-    // A copy of a ledger must not pay what was paid before somebody says that it is the one that goes on.
-    const run = onceAcknowledged(() => Promise.all(jobs.map((job) => job.run())));
+    const begin: SharedJob["begin"] = (at) => {
+      const jobs = chains.map((chainId) =>
+        jobOf(
+          at,
+          config,
+          secrets,
+          tokens.filter((token) => token.chainId === chainId),
+        ),
+      );
+      // A copy of a ledger must not pay what was paid before somebody says that it is the one that goes on.
+      return onceAcknowledged(() => Promise.all(jobs.map((job) => job.run())));
+    };
     // A node that answers just in time makes a run long, and the service is ready all the same.
     const patienceMs = HOUR_MS;
     // The limits of 24 hours go by the time of the records.
     const job = { name: `payouts-${mode}`, everyMs: 2 * SECOND_MS, patienceMs, needsTheClock: true };
-    return [{ ...job, run: () => run(ctx) }];
+    return [{ ...job, doneBy: "one", begin }];
   });
 }
 

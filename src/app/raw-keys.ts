@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { Config } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseKey } from "../core/setting-values.ts";
 import { keyFile, readKeyFile, type UnsavedKeyFileName } from "../platform/key-files.ts";
+import { refuseUnsetKey } from "./database.ts";
 
 /** Keys of 32 bytes that no backup holds: given in the environment, or in a file of the data folder. */
 
@@ -15,27 +15,37 @@ export type RawKey = {
   readonly given: Uint8Array | null;
 };
 
-/** The key of a server: its first start makes the file. Refused where the file holds none. */
-export const rawKeyOfServer = ({ data }: Config, { file, given }: RawKey): Uint8Array | Refusal =>
-  given ?? rawKeyIn(data, file, keyFile(data, file, newKey));
+/**
+ * The key of a server: its first start makes the file. Refused where the file holds none.
+ *
+ * @param folder null where the ledger is in a database
+ */
+export function rawKeyOfServer(
+  folder: string | null,
+  { file, setting, given }: RawKey,
+): Uint8Array | Refusal {
+  if (given) return given;
+  return folder === null ? refuseUnsetKey(setting) : rawKeyIn(folder, file, keyFile(folder, file, newKey));
+}
 
 /**
  * The key for a command. Once a server has run, a command makes no key, as with the other keys: that server may have another one
  * from its environment.
  */
 export function rawKeyOfCommand(
-  { data }: Config,
+  folder: string | null,
   { file, setting, given }: RawKey,
   serverHasRun: boolean,
 ): Uint8Array | Refusal {
   if (given) return given;
-  const text = serverHasRun ? readKeyFile(data, file) : keyFile(data, file, newKey);
+  if (folder === null) return refuseUnsetKey(setting);
+  const text = serverHasRun ? readKeyFile(folder, file) : keyFile(folder, file, newKey);
   return text === null
     ? refuseField(
         setting,
-        `there is no ${file} in ${data}: if the server has this setting, give the command the same; if not, start the server, which makes the file`,
+        `there is no ${file} in ${folder}: if the server has this setting, give the command the same; if not, start the server, which makes the file`,
       )
-    : rawKeyIn(data, file, text);
+    : rawKeyIn(folder, file, text);
 }
 
 const newKey = (): string => randomBytes(RAW_KEY_BYTES).toString("base64");

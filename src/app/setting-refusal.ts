@@ -1,10 +1,15 @@
-import { type Refusal, refuseField, rootCause } from "../core/errors.ts";
-import { NewerLedger, OlderServer } from "../store/sqlite/ledger-version.ts";
+import { isRefusal, type Refusal, refuseField, rootCause } from "../core/errors.ts";
+import { NewerLedger } from "../store/sql/ledger-version.ts";
+import { OlderServer } from "../store/sqlite/ledger-version.ts";
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
-/** The refusal that names the setting to change, where the machine refused the folder or the address. Rethrows other errors. */
+/**
+ * The refusal that names the setting to change, where the machine refused the folder or the address, or the database what it was
+ * asked. Rethrows other errors.
+ */
 export function settingRefusal(error: unknown): Refusal {
+  if (isRefusal(error)) return error;
   if (error instanceof NewerLedger || error instanceof OlderServer)
     return refuseField("HOLDFAST_DATA", error.message);
   const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;

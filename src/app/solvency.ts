@@ -17,10 +17,15 @@ export type Solvency = {
 export function solvencyJobs(ctx: Context, { solvencyHours }: Config): Solvency {
   const watch = solvencyWatch(ctx, { monotonicNow: steadyNow, onShort: logShort });
   const sign = onceAcknowledged(statementsJob(solvencyHours));
-  const watching: Job = { name: "solvency", everyMs: MINUTE_MS, firstMs: 2 * SECOND_MS, run: watch.run };
+  const watching: Job = {
+    ...{ name: "solvency", everyMs: MINUTE_MS, firstMs: 2 * SECOND_MS },
+    // Each remembers what it has seen, for its own `/readyz` and console.
+    doneBy: "each",
+    run: watch.run,
+  };
   const signing: Job = {
-    ...{ name: "solvency-statements", everyMs: MINUTE_MS, firstMs: 5 * SECOND_MS },
-    run: () => sign(ctx),
+    ...{ name: "solvency-statements", doneBy: "one", everyMs: MINUTE_MS, firstMs: 5 * SECOND_MS },
+    begin: () => sign,
   };
   return {
     jobs: [...(ctx.treasuries.length > 0 ? [watching] : []), ...(solvencyHours > 0 ? [signing] : [])],

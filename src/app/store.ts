@@ -1,4 +1,8 @@
+import { SQL } from "bun";
 import packageJson from "../../package.json" with { type: "json" };
+import type { Config, Secrets } from "../config.ts";
+import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
+import { refuseField } from "../core/errors.ts";
 import { createIds } from "../core/ids.ts";
 import type { Progress } from "../core/progress.ts";
 import { withReserve } from "../platform/descriptors.ts";
@@ -6,23 +10,89 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
-import type { MigrationWatch } from "../store/sqlite/migrate.ts";
-import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
+import { ALONE, type Instances } from "../store/instances.ts";
+import type { PostgresAddress } from "../store/postgres/address.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
+import { NewerLedger } from "../store/sql/ledger-version.ts";
+import type { MigrationWatch } from "../store/sql/migration-watch.ts";
+import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
+import type { Store } from "../store/store.ts";
+import { logStanding } from "./instances.ts";
 
-/** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */
-export const openStore = (
-  dataFolder: string,
-  options: Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch"> = {},
-): SqliteStore =>
-  openSqliteStore(dataFolder, {
+/** What a server knows of its database. */
+export type WatchedDatabase = {
+  figures(): DatabaseFigures;
+  replicas(): Promise<readonly ReplicaFigures[]>;
+};
+
+/** The ledger, opened by one of the two engines. */
+export type OpenedStore = {
+  readonly store: Store;
+  /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
+  readonly newestIdTime: number;
+  /** Copies the rest of the embedded engine's write-ahead log; null where the ledger is in a database. */
+  readonly finishWalCheckpoint: (() => void) | null;
+  /** Null where the ledger is in the data folder. */
+  readonly database: WatchedDatabase | null;
+  /** The processes that serve the ledger. */
+  readonly instances: Instances;
+  /** What they remember together; null where there is but one. */
+  readonly shared: (SharedMemory & { close(): Promise<void> }) | null;
+};
+
+type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
+
+/** What both engines are given: the machine's clock, and who this executable is. */
+const GIVEN = {
+  version: packageJson.version,
+  now: Date.now,
+  steadyNow,
+  newInstanceId: () => createIds(Date.now, random40)("instance"),
+};
+
+/** Opens the ledger of a data folder. Throws where it cannot be opened. */
+export function openFolder(dataFolder: string, options: Options = {}): OpenedStore {
+  const store = openSqliteStore(dataFolder, {
     ...options,
-    version: packageJson.version,
-    now: Date.now,
-    steadyNow,
+    ...GIVEN,
     opening: (open) => withReserve("this thread", open),
     freeBytes: () => freeBytesOf(dataFolder),
-    newInstanceId: () => createIds(Date.now, random40)("instance"),
   });
+  const { newestIdTime, finishWalCheckpoint } = store;
+  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
+}
+
+/** A sign-in that waits for another's row must not hold up those that do not. */
+const SHARED_CONNECTIONS = 4;
+
+/** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
+export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
+  // The engine is loaded by those alone who ask for it.
+  const { problemAt, problemOfOpening, replicasOf } = await import("../store/postgres/server.ts");
+  const problem = await problemAt(address, GIVEN.version, GIVEN.now);
+  if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  const store = await openPostgresStore(address, { ...options, ...GIVEN }).catch((error: unknown) => {
+    const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
+    throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
+  });
+  const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
+  const { connectionOptions } = await import("../store/postgres/address.ts");
+  const { postgresInstances } = await import("../store/postgres/instances.ts");
+  const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
+  const connectBy = (max: number) => () => new SQL({ ...connectionOptions(address, GIVEN.version), max });
+  const newId = () => createIds(Date.now, random40)("instance");
+  const instances = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
+  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
+}
+
+/** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */
+export const openLedger = async (
+  { data }: Config,
+  { database }: Secrets,
+  options: Options,
+): Promise<OpenedStore> => (database ? openDatabase(database, options) : openFolder(data, options));
 
 /** How many rows of a table get their digests between two lines of the log. */
 const LOGGED_ROWS = 100_000;

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { SECOND_MS } from "../core/time.ts";
-import type { Job } from "../jobs/scheduler.ts";
+import type { Job, OwnJob } from "../jobs/scheduler.ts";
 import { createWalCheckpointChild } from "../platform/wal-checkpoint-child.ts";
 import { WAL_CHECKPOINT_ARGUMENT } from "./children.ts";
 
@@ -17,7 +17,7 @@ export function walCheckpointJob(
   { data }: Config,
   command: readonly string[],
   finishWalCheckpoint: () => void,
-): { readonly job: Job; stop(): Promise<void> } {
+): { readonly job: Extract<Job, OwnJob>; stop(): Promise<void> } {
   const child = createWalCheckpointChild([...command, WAL_CHECKPOINT_ARGUMENT, data]);
   async function run(): Promise<void> {
     let pages = LOG_PAGES_LONG;
@@ -27,5 +27,5 @@ export function walCheckpointJob(
       if (pages >= LOG_PAGES_LONG) finishWalCheckpoint();
     }
   }
-  return { job: { name: "wal-checkpoint", everyMs: SECOND_MS / 4, run }, stop: child.stop };
+  return { job: { name: "wal-checkpoint", doneBy: "each", everyMs: SECOND_MS / 4, run }, stop: child.stop };
 }

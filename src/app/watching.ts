@@ -12,7 +12,7 @@ import { steadyNow } from "../platform/steady-clock.ts";
 import { treasuryStates } from "../services/chain/treasury-states.ts";
 import { SPAN_FIRST, type Watching, type WatchTrouble } from "../services/chain/watch.ts";
 import type { Context } from "../services/context.ts";
-import { onceAcknowledged } from "./once-acknowledged.ts";
+import { heldJob } from "./held-job.ts";
 
 /** Deposits that treasuries receive on chains (docs/money, "Deposits on a chain"). */
 
@@ -66,30 +66,31 @@ export function watchingTreasuries(
         };
         return made;
       };
-      const job = depositsJob(ctx, {
-        watching,
-        monotonicNow: steadyNow,
-        random: () => ctx.randomByte() / 256,
-        onTrouble: (trouble) =>
-          trouble === null ? logInfo("a treasury is watched again", about()) : logTrouble(trouble, about()),
-        onGone: ({ count, amount }) =>
-          logError(
-            "a reorganisation took deposits out of the chain: correct them, or wait until they come back",
-            "chain_deposits_gone",
-            { ...about(), deposits: count, amount: amount.toString() },
-          ),
-      });
-      return { treasury, job };
+      const name = `deposits ${treasury.mode} ${treasury.asset}`;
+      // A copy of a ledger has forgotten what was assigned since its backup.
+      const job = heldJob(ctx, name, (at) =>
+        depositsJob(at, {
+          watching,
+          monotonicNow: steadyNow,
+          random: () => at.randomByte() / 256,
+          onTrouble: (trouble) =>
+            trouble === null ? logInfo("a treasury is watched again", about()) : logTrouble(trouble, about()),
+          onGone: ({ count, amount }) =>
+            logError(
+              "a reorganisation took deposits out of the chain: correct them, or wait until they come back",
+              "chain_deposits_gone",
+              { ...about(), deposits: count, amount: amount.toString() },
+            ),
+        }),
+      );
+      return { treasury, name, job };
     });
   return {
     jobs: watched.map(
-      ({ treasury: { mode, asset }, job }): Job => ({
-        name: `deposits ${mode} ${asset}`,
-        everyMs: 2 * SECOND_MS,
+      ({ name, job: { begin } }): Job => ({
+        ...{ name, doneBy: "one", everyMs: 2 * SECOND_MS, begin },
         // A node that answers just in time makes a run long, and the service is ready all the same.
         patienceMs: HOUR_MS,
-        // A copy of a ledger has forgotten what was assigned since its backup.
-        run: () => onceAcknowledged(job.run)(ctx),
       }),
     ),
     figures: () =>
@@ -100,7 +101,7 @@ export function watchingTreasuries(
           const state = states.find(({ watch }) => watchKey(watch) === key);
           return {
             ...{ mode: treasury.mode, asset: treasury.asset },
-            ...{ blocksBehind: job.blocksBehind(), lateMs: job.lateMs() },
+            ...{ blocksBehind: job.held()?.blocksBehind() ?? null, lateMs: job.held()?.lateMs() ?? 0 },
             stopped: (state?.watch.stopped ?? null) !== null,
             unassigned: state?.unassigned.count ?? 0,
             gone: state?.gone.count ?? 0,

@@ -15,7 +15,8 @@ import type { Context, Witnessing } from "../services/context.ts";
 import { isCosigned, type Offered } from "../services/witness/offer.ts";
 import { ownLogOf } from "../services/witness/own-log.ts";
 import type { Store } from "../store/store.ts";
-import { onceAcknowledged } from "./once-acknowledged.ts";
+import { folderOf } from "./database.ts";
+import { heldJob } from "./held-job.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
 /** The key that cosigns, and what else witnesses need (docs/witnesses, "Being a witness"). */
@@ -33,13 +34,13 @@ const witnessKeyFrom = ({ witnessKey }: Secrets): RawKey => ({
 
 /** The key of a server: its first start makes it. Refused where the file holds none. */
 export const witnessKeyOfServer = (config: Config, secrets: Secrets): Uint8Array | Refusal =>
-  rawKeyOfServer(config, witnessKeyFrom(secrets));
+  rawKeyOfServer(folderOf(config, secrets), witnessKeyFrom(secrets));
 
 /** The key for a command, read at its first use. */
 export const witnessSeedOfCommand =
   (config: Config, secrets: Secrets, serverHasRun: boolean): WitnessSeed =>
   () =>
-    orThrow(rawKeyOfCommand(config, witnessKeyFrom(secrets), serverHasRun));
+    orThrow(rawKeyOfCommand(folderOf(config, secrets), witnessKeyFrom(secrets), serverHasRun));
 
 export function witnessingWith(
   config: Config,
@@ -81,16 +82,21 @@ function onChange({ key, url }: Witness, offered: Offered): void {
   else logError(NOT_THIS_LOG[offered.outcome], offered.outcome, { ...about, size: offered.size });
 }
 
+/** Of a witness that another instance asks. */
+const NO_FAILURES = { away: 0, behind: 0, parted: 0 } as const;
+
 /** Offers the log's checkpoints to the witnesses that are configured, and counts what came of it. */
 export function witnessJobs(ctx: Context) {
   const offered = ctx.witness.witnesses.map((witness) => {
-    const options = { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange };
-    return { witness, job: witnessJob(ctx, witness, options) };
+    const name = `witness ${witness.key.name}`;
+    const job = heldJob(ctx, name, (at) =>
+      witnessJob(at, witness, { log: () => ownLogOf(at), monotonicNow: steadyNow, onChange }),
+    );
+    return { witness, name, job };
   });
-  const jobs = offered.map(({ witness, job }): Job => {
-    const run = onceAcknowledged(job.run);
-    return { name: `witness ${witness.key.name}`, everyMs: 2 * SECOND_MS, run: () => run(ctx) };
-  });
+  const jobs = offered.map(
+    ({ name, job: { begin } }): Job => ({ name, doneBy: "one", everyMs: 2 * SECOND_MS, begin }),
+  );
   return {
     jobs,
     /** @param reading the context of a request that holds a snapshot: it must not wait for another one */
@@ -100,7 +106,7 @@ export function witnessJobs(ctx: Context) {
         offered.map(async ({ witness, job }) => ({
           witness: witness.key.name,
           hasSigned: newest && (await isCosigned(reading, witness, newest)),
-          failures: job.failures(),
+          failures: job.held()?.failures() ?? NO_FAILURES,
         })),
       );
     },

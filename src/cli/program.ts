@@ -8,6 +8,7 @@ import { addAuditLog } from "./commands/audit-log.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addBalances } from "./commands/balances.ts";
 import { addChecks } from "./commands/checks.ts";
+import { addCopy } from "./commands/copy.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDeposits } from "./commands/deposits.ts";
 import { addHealth } from "./commands/health.ts";
@@ -92,7 +93,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
     "Who hears of it:",
     { webhooks: addWebhooks, receipt: addReceipt, "receipt-specs": addReceiptSpecs, witness: addWitness },
   ],
-  ["Keep it safe:", { backup: addBackup, restore: addRestore }],
+  ["Keep it safe:", { backup: addBackup, restore: addRestore, copy: addCopy }],
   ["Reference:", { openapi: addOpenApi }],
 ];
 const NAMES = new Set(GROUPS.flatMap(([, commands]) => Object.keys(commands)));

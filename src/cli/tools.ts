@@ -1,6 +1,7 @@
 import type { Refusal } from "../core/errors.ts";
 import type { Progress, StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
+import type { CopyResource } from "../services/admin/copy.ts";
 import type { CheckReplay } from "../services/checks/replay.ts";
 import type { Context } from "../services/context.ts";
 
@@ -19,6 +20,8 @@ export type CommandLineTools = {
   backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
   restore(flags: DataFlag & RestoreInput): Promise<RestoreResource | Refusal>;
+  /** Copies a ledger between a data folder and a database. No server may be running on either. */
+  copy(flags: CopyFlags, startProgress: StartProgress): Promise<CopyResource | Refusal>;
   /** Runs a job once. A server may be running on the folder. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /**
@@ -61,7 +64,10 @@ export type OpenLedger = { readonly ctx: Context; close(): Promise<void> };
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  readonly dataFolder: string;
+  /** Null where the ledger is in a database. */
+  readonly dataFolder: string | null;
+  /** The name of that database; null where the ledger is in the data folder. */
+  readonly database: string | null;
   /** The link with which the first organisation is made; null where there is one. */
   readonly setUpUrl: string | null;
   /** Resolves when a signal has stopped the server and its running requests and jobs have ended. */
@@ -82,5 +88,7 @@ export type ServeFlags = DataFlag &
     readonly trustProxy?: string;
     readonly log?: string;
   };
+/** Each side is a folder, or the address of a database. */
+export type CopyFlags = DataFlag & { readonly from?: string; readonly to?: string };
 export type ReplayFlags = { readonly sigstoreRoot?: string };
 export type DemoFlags = DataFlag & { readonly exit: boolean; readonly json: boolean };

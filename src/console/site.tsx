@@ -103,6 +103,7 @@ async function answerOf(
     { ...idempotency, now: asked.ctx.now() },
     () => route.send({ ...visit, idempotency }),
     { isDone, hasSecret },
+    asked.ctx.shared,
   );
   return shown(asked, answer, visit);
 }

@@ -9,6 +9,7 @@ const TYPES = {
   409: "conflict",
   429: "rate_limited",
   500: "api_error",
+  503: "unavailable",
 } as const;
 
 type Status = keyof typeof TYPES;
@@ -107,8 +108,12 @@ export const ERRORS = {
   idempotency_in_flight: [409, "The original request of this Idempotency-Key is still running."],
   idempotency_conflict: [409, "Another request claimed the Idempotency-Key at the same time."],
   rate_limit_exceeded: [429, "Too many requests; Retry-After says in how many seconds to retry."],
-  audit_disagrees: [500, "The audit of a backup disagrees: its ledger contradicts itself."],
+  audit_disagrees: [500, "The audit of a backup or a copy disagrees: its ledger contradicts itself."],
   internal_error: [500, "An unexpected fault of the service."],
+  instance_lost: [
+    503,
+    "This instance has lost the database; the same request to another one, or later, is answered.",
+  ],
 } as const satisfies Record<string, readonly [Status, string]>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -139,6 +144,20 @@ export const typeOf = (code: ErrorCode): ErrorType =>
 
 /** A fault that was undone: everything is as before the request, so it may be sent again with the same key. */
 export class UndoneFault extends Error {}
+
+/** The database did not keep, within its time, what all instances that share it have to know. It may have kept it. */
+export class UnsharedFault extends Error {}
+
+const UNSHARED = refuse(
+  "rate_limit_exceeded",
+  "What all instances have to know of this cannot be kept now, so nothing was done. Try again in a second.",
+);
+
+/** The refusal of what cannot be decided without the other instances. Any other error is thrown again. */
+export function refusedUnshared(error: unknown): Refusal {
+  if (error instanceof UnsharedFault) return UNSHARED;
+  throw error;
+}
 
 /** The innermost cause of an error. The errors around it may quote a whole SQL statement with its values, also with hashes. */
 export function rootCause(error: unknown): unknown {

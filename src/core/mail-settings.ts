@@ -1,4 +1,4 @@
-import type { Parse } from "./setting-values.ts";
+import { isLoopback, type Parse } from "./setting-values.ts";
 
 /** The mail server that notices are sent through (docs/configuration, "Configuration"). */
 export type MailServer = {
@@ -9,8 +9,6 @@ export type MailServer = {
   readonly user: string | null;
   readonly password: string | null;
 };
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 export const parseMailServer: Parse<MailServer> = (text) => {
   const problem = {
@@ -27,7 +25,7 @@ export const parseMailServer: Parse<MailServer> = (text) => {
     return {
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
       port: url.port === "" ? (isSecure ? 465 : 587) : Number(url.port),
-      tls: isSecure ? "from the start" : LOOPBACK.test(url.hostname) ? "none" : "starttls",
+      tls: isSecure ? "from the start" : isLoopback(url.hostname) ? "none" : "starttls",
       user: user || null,
       password: password || null,
     };

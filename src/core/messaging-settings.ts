@@ -1,16 +1,13 @@
-import type { Parse } from "./setting-values.ts";
-import { url } from "./setting-values.ts";
+import { isLoopback, type Parse, url } from "./setting-values.ts";
 
 /** The bot that people chat with, in the form of Telegram's Bot API (docs/configuration, "Messaging"). */
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** The bot's token is a part of every URL, so it goes through TLS, or stays on this machine. */
 export const parseBotApi: Parse<string> = (text) => {
   const base = url(text);
   if (typeof base !== "string") return base;
   const { protocol, hostname } = new URL(base);
-  return protocol === "https:" || LOOPBACK.test(hostname)
+  return protocol === "https:" || isLoopback(hostname)
     ? base
     : { problem: "must begin with https://, unless the bot API is on this machine" };
 };

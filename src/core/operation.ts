@@ -1,4 +1,5 @@
 import type { ClockDisagreement } from "./clock.ts";
+import type { DatabaseFigures } from "./database.ts";
 import type { Judgement, SeenTreasury } from "./solvency/judgement.ts";
 import { SECOND_MS } from "./time.ts";
 
@@ -42,6 +43,8 @@ export type Vitals = {
   readonly clock: ClockDisagreement | null;
   /** The wallets that hold money on chains. */
   readonly treasuries: readonly SeenTreasury[];
+  /** Null where the ledger is in the data folder. */
+  readonly database: DatabaseFigures | null;
 };
 
 /** The answer of `/readyz`. A check's message says what is wrong, or not known. Anybody may read it, so it holds nothing secret. */
@@ -49,7 +52,7 @@ export type Readiness = {
   readonly object: "readiness";
   readonly ready: boolean;
   readonly checks: readonly {
-    readonly name: "ledger" | "disk" | "jobs" | "audit" | "clock" | "solvency";
+    readonly name: "ledger" | "database" | "disk" | "jobs" | "audit" | "clock" | "solvency";
     readonly ok: boolean;
     readonly message: string | null;
   }[];
@@ -73,8 +76,18 @@ export function readinessOf(vitals: Vitals): Readiness {
       ["clock", vitals.clock && clockProblem(vitals.clock)],
     ] as const
   ).map(([name, message]) => ({ name, ok: message === null, message }));
-  const all = [...checks, solvencyCheck(vitals)];
+  const all = [...checks, ...databaseChecks(vitals), solvencyCheck(vitals)];
   return { object: "readiness", ready: all.every(({ ok }) => ok), checks: all };
+}
+
+/** A ledger in the data folder has no such check. */
+function databaseChecks({ database }: Vitals): Readiness["checks"] {
+  if (database === null) return [];
+  const { isReachable, roundTripMs, lanes, busy, waiting, retries } = database;
+  if (!isReachable) return [{ name: "database", ok: false, message: "The database does not answer." }];
+  const answered = roundTripMs === null ? "" : `It answered in ${Math.ceil(roundTripMs)} ms; `;
+  const message = `${answered}${busy} of ${lanes} lanes are busy, ${waiting} commands wait, ${retries} transactions were made again.`;
+  return [{ name: "database", ok: true, message }];
 }
 
 /** A chain that does not answer keeps nobody from being served, so that is said, and is no failure. */

@@ -1,6 +1,10 @@
-/** Requests are counted in fixed windows of 60 seconds, in the memory of the process (docs/idempotency, "Limits"). */
+/**
+ * Requests are counted in fixed windows of 60 seconds, in the memory of the process (docs/idempotency, "Limits"). Instances that share
+ * a ledger tell one another of their counters.
+ */
 
-export type Bucket = "read" | "write" | "bench";
+export const BUCKETS = ["read", "write", "bench"] as const;
+export type Bucket = (typeof BUCKETS)[number];
 
 /** Requests per window of each bucket. */
 export type RateLimits = Readonly<Record<Bucket, number>>;
@@ -27,3 +31,21 @@ export const budgetOf = (limit: number, used: number, now: number): Budget => ({
   resetSeconds: secondsToReset(now),
   exceeded: used > limit,
 });
+
+/** How many requests of a caller an instance has counted in a window. */
+export type CallerCount = { readonly caller: string; readonly used: number };
+
+/** What the other instances have counted in a window. */
+export type CountsOfOthers = {
+  readonly used: ReadonlyMap<string, number>;
+  /** How many instances count, with the one that asks. */
+  readonly instances: number;
+};
+
+/**
+ * Tells the other instances what this one has counted, and answers what they have.
+ *
+ * @param window its number
+ * @param own the whole counts, not what was added: telling it twice changes nothing
+ */
+export type ExchangeCounts = (window: number, own: readonly CallerCount[]) => Promise<CountsOfOthers>;

@@ -16,6 +16,9 @@ export const integer =
       : { problem: `must be an integer from ${minimum} to ${maximum}` };
   };
 
+export const yesOrNo: Parse<boolean> = (text) =>
+  text === "true" || (text === "false" ? false : { problem: "must be true or false" });
+
 /** Identifiers follow from what a path stands for (`core/did-web.ts`), so it must stand for something. */
 export const url: Parse<string> = (text) => {
   if (checkSourceUrl(text) !== null || /[?#]/.test(text))
@@ -59,6 +62,10 @@ export const parsePassphrase: Parse<string> = (text) =>
   /^[^\p{Cc}]{12,1024}$/u.test(text)
     ? text
     : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
+
+/** Whether a URL's host is this machine, by its name or an address of its own. */
+export const isLoopback = (host: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/.test(host);
 
 export const PREFIX = "HOLDFAST_";
 

@@ -22,7 +22,7 @@ export const GROUPS: readonly (readonly [heading: string, names: readonly string
       "idempotency",
     ],
   ],
-  ["Run it", ["operating", "notices", "witnesses"]],
+  ["Run it", ["operating", "postgresql", "notices", "witnesses"]],
   ["Look up", [API_REFERENCE, "errors", "events", "metrics", "configuration", "commands"]],
   ["Trust it", ["security", "receipts", "evaluation", "decisions", "measurements", "packages"]],
 ];

@@ -93,9 +93,10 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
 export function countedAs(call: Call): Counted {
   const { caller, machine } = call;
   // Strangers at its address must not use up its budget.
-  if (machine) return { kind: "account", id: machine };
+  if (machine) return { kind: "account", id: machine, live: true };
   if (caller === null) return countedByAddress(call);
-  return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
+  const id = caller.kind === "key" ? caller.keyId : caller.userId;
+  return { kind: "account", id, live: caller.mode === "live" };
 }
 
 const countedByAddress = (call: Call): Counted => ({ kind: "address", id: networkOfClient(call) });

@@ -6,7 +6,12 @@ import { type Bucket, type Budget, budgetOf, type RateLimits, windowOf } from ".
 const CALLERS_MAX = 200_000;
 
 /** Who is counted: a known key or person, otherwise the address. A stranger may have very many addresses. */
-export type Counted = { readonly kind: "account" | "address"; readonly id: string };
+export type Counted = {
+  readonly kind: "account" | "address";
+  readonly id: string;
+  /** Whether the caller acts in live. */
+  readonly live?: boolean;
+};
 
 /** Fixed-window counters in process memory, by bucket and caller (docs/idempotency, "Limits"). */
 export type RateCounters = {

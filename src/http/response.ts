@@ -41,7 +41,8 @@ export function responseOf(
   headers["RateLimit-Limit"] = String(budget.limit);
   headers["RateLimit-Remaining"] = String(budget.remaining);
   headers["RateLimit-Reset"] = resetSeconds;
-  if (status === 429) headers["Retry-After"] = budget.exceeded ? resetSeconds : RETRY_SECONDS;
+  if (status === 429 || status === 503)
+    headers["Retry-After"] = budget.exceeded ? resetSeconds : RETRY_SECONDS;
   if (closes) headers.Connection = "close";
   // Nobody reads it, so that it would hold what it has taken.
   if (isHead && body instanceof ReadableStream) void body.cancel();

@@ -5,6 +5,7 @@ import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import { isHttps } from "../core/source-url.ts";
 import type { Context } from "../services/context.ts";
+import { refuseLost } from "../services/instance.ts";
 import { fromOneSnapshot } from "../services/one-snapshot.ts";
 import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
@@ -58,6 +59,8 @@ export type HttpOptions = {
   /** The console. Its pages are routes that the API's description does not have. */
   readonly site?: Site;
   readonly rateLimits: RateLimits;
+  /** Those that this instance shares with others; by default they are its own. */
+  readonly rateCounters?: RateCounters;
   readonly trustedProxies: readonly Network[];
   /** Those of the secrets that machines call with. By default none is configured. */
   readonly secretHashes?: SecretHashes;
@@ -86,13 +89,12 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, receiptPages = null, site = null, operation = null } = options;
-  const { trustedProxies, onFault, onAnswered } = options;
+  const { trustedProxies, rateLimits, onFault, onAnswered } = options;
   const { secretHashes = NO_SECRET_HASHES, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
-  const { answers = createAnswerBudget() } = options;
+  const { answers = createAnswerBudget(), rateCounters: counters = createRateCounters(rateLimits) } = options;
   const setup: Setup = {
     ...{ ctx, docsUrl, pages, receiptPages, site, operation, trustedProxies, answers, onFault },
   };
-  const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, secretHashes, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
   const lookForProxy = proxyLookOut(options);
@@ -240,7 +242,7 @@ async function checkedResult(
   const { route, params } = found;
   const { rule, models } = route;
   call.route = route.path;
-  const refused = refuseByRule(call, rule, checks);
+  const refused = refuseByRule(call, rule, checks) ?? (call.method === "GET" ? null : refuseLost(call.ctx));
   if (refused) return refused;
   const key = rule.idempotent ? readIdempotencyKey(call.headers.get("idempotency-key")) : null;
   if (isRefusal(key)) return key;

@@ -3,7 +3,7 @@ import { HOUR_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
 import { deliverNotices, type OnNoticeFault } from "../services/notices/deliver.ts";
 import { noticePlanner } from "../services/notices/plan.ts";
-import { type Trouble, tellOfLostEvents, tellOfTrouble } from "../services/notices/trouble.ts";
+import { type Trouble, tellOfTrouble } from "../services/notices/trouble.ts";
 
 type Telling = {
   /** A clock that never jumps, in milliseconds. */
@@ -13,12 +13,11 @@ type Telling = {
   readonly onFault: OnNoticeFault;
 };
 
-/** Makes the notices of escalations and of lost events, and starts the attempts that are due. It does not wait for their end. */
+/** Makes the notices of escalations, and starts the attempts that are due. It does not wait for their end. */
 export function noticesJob(ctx: Context, { monotonicNow, agreedNow, onFault }: Telling): () => Promise<void> {
   const plan = noticePlanner(ctx, monotonicNow);
   return async () => {
     await plan(agreedNow());
-    await tellOfLostEvents(ctx);
     await deliverNotices(ctx, onFault);
   };
 }

@@ -21,7 +21,7 @@ export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise
 
 /**
  * Ends every unfinished purchase that a crash or a fault cut off. Those that a request is working on are left
- * alone.
+ * alone, also where that is a request of another instance.
  */
 export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, () => true);
@@ -38,9 +38,11 @@ async function recoverWhere(
       batch: await reader.purchases.unfinished(afterId, RECOVER_STEP),
       instance: await reader.instance.get(),
     }));
+    // After the read: whoever works on one of them has said so before it began.
+    const owned = await ctx.instances.owned(batch.map(({ id }) => id));
     const outcomes = await Promise.all(
       batch
-        .filter((purchase) => isMeant(recoveryOf(instance, purchase)))
+        .filter((purchase) => !owned.has(purchase.id) && isMeant(recoveryOf(instance, purchase)))
         .map((purchase) => recoverPurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
     );
     recovered += outcomes.filter((outcome) => outcome === true).length;

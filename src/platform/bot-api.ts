@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf } from "../core/messaging.ts";
+import { storableText } from "../core/storable-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { failureCode, readStart, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
@@ -152,7 +153,7 @@ function answerOf(status: number, text: string, token: string): Answered {
   return {
     status,
     // A server that is not the bot API may repeat the URL, and the token is a part of it.
-    said: said.replaceAll(token, "…").slice(0, SAID_LENGTH_MAX),
+    said: storableText(said.replaceAll(token, "…").slice(0, SAID_LENGTH_MAX)),
     result: ok === true ? result : null,
     retryAfterMs: isWait ? (typeof seconds === "number" && seconds > 0 ? seconds : 1) * SECOND_MS : null,
   };

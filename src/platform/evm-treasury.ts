@@ -4,7 +4,7 @@ import type { ChainCall } from "../core/chain-transaction.ts";
 import { TRANSFER_TOPIC } from "../core/chain-transfer.ts";
 import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
-import { createEvmWallet, type EvmWallet, MESSAGE_CHARACTERS_MAX } from "./evm-wallet.ts";
+import { createEvmWallet, type EvmWallet, wordsOf } from "./evm-wallet.ts";
 
 /** A wallet that holds tokens and pays with them. It never throws for what a node says. */
 export type EvmTreasury = EvmWallet & {
@@ -90,5 +90,5 @@ function revertIn(error: unknown): string {
   const said = error instanceof BaseError && error.walk((cause) => cause instanceof RpcRequestError);
   if (!(said instanceof RpcRequestError) || (said.code !== REVERTED && !REVERT.test(said.details)))
     throw error;
-  return said.details.slice(0, MESSAGE_CHARACTERS_MAX);
+  return wordsOf(said);
 }

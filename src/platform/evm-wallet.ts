@@ -23,6 +23,7 @@ import type {
   Signing,
   WalletView,
 } from "../core/chain-transaction.ts";
+import { storableText } from "../core/storable-text.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 
 /** A wallet that sends transactions of its own to one EVM chain. It never throws for what a node says. */
@@ -57,7 +58,11 @@ type Hex = `0x${string}`;
 /** What every transaction takes (EIP-2). */
 const GAS_MIN = 21_000n;
 
-export const MESSAGE_CHARACTERS_MAX = 200;
+const MESSAGE_CHARACTERS_MAX = 200;
+
+/** What a node said, as it is kept. */
+export const wordsOf = ({ details }: RpcRequestError): string =>
+  storableText(details.slice(0, MESSAGE_CHARACTERS_MAX));
 
 /** The address of a private key's wallet, with its checksum. */
 export const addressOf = (key: Hex): string => privateKeyToAccount(key).address;
@@ -192,5 +197,5 @@ function refusalIn(error: unknown): NodeRefusal {
   const said = error instanceof BaseError && error.walk((cause) => cause instanceof RpcRequestError);
   if (!(said instanceof RpcRequestError)) throw error;
   const refused = NO_FUNDS.test(said.details) ? "no_funds" : "by_node";
-  return { refused, message: said.details.slice(0, MESSAGE_CHARACTERS_MAX) };
+  return { refused, message: wordsOf(said) };
 }

@@ -1,4 +1,5 @@
 import type { NewestBackup } from "../core/backup-schedule.ts";
+import type { DatabaseFigures, ReplicaFigures } from "../core/database.ts";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import type { SeenTreasury } from "../core/solvency/judgement.ts";
 
@@ -88,6 +89,10 @@ export type Figures = {
   readonly leavesToAnchor: number;
   /** What the wallets on chains hold of each token, as it was seen last. */
   readonly treasuries: readonly SeenTreasury[];
+  /** Null where the ledger is in the data folder. */
+  readonly database: DatabaseFigures | null;
+  /** Of the database, as its server reports them. */
+  readonly replicas: readonly ReplicaFigures[];
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */
   readonly clockDisagrees: boolean;

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { MailServer } from "../core/mail-settings.ts";
 import type { NoticeResult } from "../core/notice.ts";
+import { storableText } from "../core/storable-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
 export type Mail = {
@@ -107,4 +108,4 @@ function failureOf(error: unknown): Pick<NoticeResult, "outcome" | "answer"> {
   return { outcome: isForGood ? "never" : "failed", answer: cut(said) };
 }
 
-const cut = (text: string): string => text.slice(0, ANSWER_CHARACTERS);
+const cut = (text: string): string => storableText(text.slice(0, ANSWER_CHARACTERS));

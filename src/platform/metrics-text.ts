@@ -1,7 +1,9 @@
 import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
+import { createBackupGauges } from "./backup-gauges.ts";
 import type { Count, Counters, Distribution } from "./counters.ts";
+import { createDatabaseGauges } from "./database-gauges.ts";
 import { createDepositGauges } from "./deposit-gauges.ts";
 import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
@@ -99,11 +101,13 @@ const MONEY_MAX = 500;
 function createGauges(registers: Registry[], startedAt: number): (figures: Figures) => void {
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Gauge<Label>({ name, help, labelNames: [...labelNames], registers });
-  /** A counter whose value is kept elsewhere. */
+  /** A counter whose value is kept elsewhere. Without a value it is missing. */
   const total = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) => {
     const counter = new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
     return (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => {
       counter.reset();
+      // The reset gave a counter without labels the value 0.
+      if (values.length === 0 && labelNames.length === 0) counter.remove();
       for (const [labels, value] of values) counter.inc(labels, value);
     };
   };
@@ -122,7 +126,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_capsules_not_kept_total",
     "Checks whose capsule could not be kept: the disk was nearly full, or the ledger could not be written.",
   );
-  const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
+  const free = gauge(
+    "holdfast_disk_free_bytes",
+    "Free space on the disk of the data folder. Missing where it is not known.",
+  );
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
     "holdfast_clock_disagrees",
@@ -140,6 +147,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showWitnesses = createWitnessGauges(gauge, total);
   const showPayouts = createPayoutGauges(gauge);
   const showTreasuries = createTreasuryGauges(gauge);
+  const showDatabase = createDatabaseGauges(gauge, total);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
     for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
@@ -152,7 +160,8 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPurchases(figures.purchases);
     showBackups(figures.newestBackup);
     showAnchors(figures);
-    if (figures.freeBytes !== null) free.set(figures.freeBytes);
+    if (figures.freeBytes === null) free.remove();
+    else free.set(figures.freeBytes);
     showClosed([[{}, figures.connectionsClosed]]);
     showCapsulesNotKept([[{}, figures.capsulesNotKept]]);
     ready.set(figures.ready ? 1 : 0);
@@ -165,6 +174,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showWitnesses(figures.witnesses);
     showPayouts(figures.rails);
     showTreasuries(figures.treasuries);
+    showDatabase(figures);
     showProcess();
   };
 }
@@ -207,25 +217,6 @@ function createPurchaseGauges(gauge: MakeGauge): (purchases: Figures["purchases"
     unknown.set(purchases.unknown);
     unknownLate.set(purchases.lateMs / SECOND_MS);
     contradicted.set(purchases.contradicted);
-  };
-}
-
-function createBackupGauges(gauge: MakeGauge): (newest: Figures["newestBackup"]) => void {
-  const newestBackup = gauge(
-    "holdfast_backup_newest_timestamp_seconds",
-    "When the newest nightly backup was made whose audit agreed; 0 where there is none. Missing until the backup folder has been read.",
-  );
-  const backupDisagrees = gauge(
-    "holdfast_backup_disagrees",
-    "1 where the audit of the newest nightly backup disagrees, else 0.",
-  );
-  // Without a backup folder, or before it was read, these series are missing, so that no alert fires.
-  newestBackup.remove();
-  backupDisagrees.remove();
-  return (newest) => {
-    if (newest === null) return;
-    newestBackup.set(newest.agreedAt / SECOND_MS);
-    backupDisagrees.set(newest.disagrees ? 1 : 0);
   };
 }
 

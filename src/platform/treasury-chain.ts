@@ -9,7 +9,7 @@ import {
 } from "../core/chain-transfer.ts";
 import type { BlockId, WatchKey } from "../core/treasury-watch.ts";
 import type { Away, ChainAsker } from "./ask-chain.ts";
-import { MESSAGE_CHARACTERS_MAX } from "./evm-wallet.ts";
+import { wordsOf } from "./evm-wallet.ts";
 
 /** What a treasury asks of its chain. It never throws for what a node says. */
 export type TreasuryChain = {
@@ -109,7 +109,7 @@ const hexOf = (number: number): Hex => `0x${number.toString(16)}`;
 function refusalIn(error: unknown): NoLogs {
   if (!(error instanceof BaseError)) throw error;
   const said = error.walk((cause) => cause instanceof RpcRequestError);
-  if (said instanceof RpcRequestError) return { refused: said.details.slice(0, MESSAGE_CHARACTERS_MAX) };
+  if (said instanceof RpcRequestError) return { refused: wordsOf(said) };
   // Some endpoints refuse by the status alone: 400, or 413 for an answer that is too large.
   const http = error.walk((cause) => cause instanceof HttpRequestError);
   if (http instanceof HttpRequestError && (http.status === 400 || http.status === 413))

@@ -1,14 +1,16 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 
 /**
  * Encrypts secrets that must be read again, such as the signing secrets of webhooks. The ledger stores the
- * encrypted text.
+ * encrypted text. It also shows what this instance has written, or another one with the same master key.
  */
 export type Vault = {
   /** Encrypts. `name` says what the secret belongs to; it cannot be decrypted under another name. */
   encrypt(secret: string, name: string): string;
   /** Decrypts. Throws where the text was not encrypted with this key, under this name. */
   decrypt(encrypted: string, name: string): string;
+  /** HMAC-SHA256 of a text, under a key that is derived for what the name says. */
+  mac(text: string, name: string): Buffer;
 };
 
 const CIPHER = "aes-256-gcm";
@@ -36,6 +38,10 @@ export function createVault(masterKey: Uint8Array): Vault {
         .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
       const text = bytes.subarray(NONCE_BYTES + TAG_BYTES);
       return Buffer.concat([decipher.update(text), decipher.final()]).toString("utf8");
+    },
+    mac(text, name) {
+      const key = createHmac("sha256", masterKey).update(`mac ${name}`).digest();
+      return createHmac("sha256", key).update(text).digest();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { storableText } from "../core/storable-text.ts";
 import type { AttemptResult } from "../core/webhook.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { failureCode, readStart, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
@@ -42,7 +43,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
         // Decoded as a stream, which leaves out a character that is cut in two at the end. Only the status decides.
         answer = {
           code: response.status,
-          responseStart: new TextDecoder().decode(start, { stream: true }),
+          responseStart: storableText(new TextDecoder().decode(start, { stream: true })),
         };
       } catch (error) {
         answer = { code: null, responseStart: failureCode(error, controller.signal) };

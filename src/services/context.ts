@@ -31,7 +31,9 @@ import type { WebPush } from "../platform/web-push.ts";
 import type { WebhookRequest, WebhookSender } from "../platform/webhook-sender.ts";
 import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
+import type { Instances } from "../store/instances.ts";
 import type { Scope } from "../store/scope.ts";
+import type { SharedMemory } from "../store/shared-memory.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInFailures } from "./auth/failures.ts";
 import type { KeyUses } from "./auth/key-uses.ts";
@@ -45,13 +47,17 @@ import type { DeliverySlots } from "./webhooks/slots.ts";
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
   readonly store: Store;
+  /** This process among those that serve the ledger. */
+  readonly instances: Instances;
+  /** What this instance remembers together with those that share its ledger; null where it has the ledger for itself. */
+  readonly shared: SharedMemory | null;
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly newId: NewId;
   /** One byte of a cryptographic source. */
   readonly randomByte: () => number;
   readonly passwords: Passwords;
-  readonly signInThrottle: SignInThrottle;
+  readonly signInThrottle: SignInThrottle<void | Promise<void>>;
   readonly signInLog: SignInLog;
   readonly signInFailures: SignInFailures;
   readonly startLinks: StartLinks;
@@ -153,8 +159,8 @@ export type Buying = X402Client & {
   /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<void>;
   /**
-   * The purchases that this process is working on. All other unfinished purchases were cut off, and wait for
-   * recovery.
+   * The purchases that this process is working on. All other unfinished purchases that no other instance owns were cut off, and
+   * wait for recovery.
    */
   readonly underWay: Set<string>;
   /** How many bytes an organisation and mode may have bought. */

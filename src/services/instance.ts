@@ -53,3 +53,12 @@ export const refuseUnacknowledged = (instance: Instance, mode: Mode): Refusal | 
         "The service was restored from a backup, which may have forgotten payments. Live money moves again when its operator has run `holdfast restore acknowledge`.",
       )
     : null;
+
+/** Refuses what writes where the other instances take this one for dead: they might undo what it begins. */
+export const refuseLost = ({ instances }: Context): Refusal | null =>
+  instances.isLost()
+    ? refuse(
+        "instance_lost",
+        "This instance has lost the database. Nothing was done. Retry shortly with the same Idempotency-Key; another instance may answer.",
+      )
+    : null;

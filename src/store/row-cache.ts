@@ -35,10 +35,18 @@ const KEPT_INDEXES: ReadonlySet<IndexName> = new Set([
 /** A row before and after a write: null before it exists, and after it is deleted. */
 type Written<Row> = { readonly before: Row | null; readonly after: Row | null };
 
-/** For each kind of row that an index depends on: whether a write can change the answers of the index. */
-type Touches = { readonly [Kind in LoadedKind]?: (written: Written<LoadedRows[Kind]>) => boolean };
+/** Whether a write can change the answers of an index; or to which questions, by their keys (`indexKeyOf`). */
+type Touched = boolean | readonly string[];
+
+/** For each kind of row that an index depends on: what a write of it touches. */
+type Touches = { readonly [Kind in LoadedKind]?: (written: Written<LoadedRows[Kind]>) => Touched };
 
 const always = () => true;
+/** Questions about what a row had before, and has now. */
+const about =
+  <Row>(askedOf: (row: Row) => readonly (string | null)[]) =>
+  ({ before, after }: Written<Row>): readonly string[] =>
+    [before, after].flatMap((row) => (row === null ? [] : askedOf(row))).filter((key) => key !== null);
 const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before === null || after === null;
 
 /**
@@ -50,20 +58,20 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   // Asked of the time before this batch alone, and what is held now is later.
   heldUntil: {},
   heldSince: {},
-  escalationOrWarrant: { escalation: always },
+  escalationOrWarrant: { escalation: about(({ id, warrantId }) => [id, warrantId]) },
   depositReferenced: { deposit: always },
   correctionOf: { correction: always },
   newestPayout: { payout: madeOrDeleted },
   transactionOfPayout: { payoutTransaction: madeOrDeleted },
   sentSince: { payout: always, payoutTransaction: madeOrDeleted },
-  unresolvedEscalation: { escalation: always },
+  unresolvedEscalation: { escalation: about(({ warrantId }) => [warrantId]) },
   purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
   enabledWebhooks: { webhook: always },
   newestPolicy: { policy: always },
   newestPolicyNamed: { policy: always },
   schemaNamed: { schema: always },
   countingPasskey: { passkey: madeOrDeleted, user: always },
-  keyHeldBy: { idempotencyKey: always },
+  keyHeldBy: { idempotencyKey: about(({ holder }) => [holder]) },
   contentBytes: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   oldestFree: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   sourceKeysOf: { sourceKey: always },
@@ -85,7 +93,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   pushSubscriptionAt: { pushSubscription: madeOrDeleted },
 };
 
-type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => boolean };
+type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => Touched };
 
 const INDEXES_OF = new Map<string, readonly TouchedIndex[]>();
 for (const [index, touches] of Object.entries(TOUCHED_BY) as [IndexName, Touches][]) {
@@ -181,11 +189,13 @@ export function createRowCache(): RowCache {
   /** Kinds and indexes of which the database lacks a write that the cache does not have either. */
   const behind = new Set<LoadedKind | IndexName>();
 
-  /** Forgets the answers of all indexes that this write can change. */
+  /** Forgets the answers of indexes that this write can change. */
   function touch(kind: string, before: unknown, after: unknown): void {
     for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
-      if (!touches({ before, after } as Written<never>)) continue;
-      indexes.get(index)?.clear();
+      const touched = touches({ before, after } as Written<never>);
+      if (touched === false || (touched !== true && touched.length === 0)) continue;
+      if (touched === true) indexes.get(index)?.clear();
+      else for (const key of touched) indexes.get(index)?.delete(key);
       behind.add(index);
     }
   }

@@ -3,6 +3,7 @@ import { chainAnchoring } from "../../src/app/anchoring.ts";
 import { startServer } from "../../src/app.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
 import { markRestored } from "../support/restored.ts";
@@ -71,7 +72,7 @@ test("without the setting there is no job, and nothing is late", () => {
 test("a node that refuses is a warning with chain and wallet, and neither with the key nor with the endpoint", async () => {
   await grow();
   const { jobs, lateMs } = anchoring();
-  await jobs[0]!.run();
+  await begunJobs(jobs, ctx)[0]!.run();
   expect(asked[0]).toBe("eth_chainId");
   expect(lines.map((line) => JSON.parse(line))).toEqual([
     {
@@ -88,7 +89,7 @@ test("a node that refuses is a warning with chain and wallet, and neither with t
 test("a restored ledger asks no chain and signs nothing before it is acknowledged", async () => {
   await grow();
   await markRestored(ctx);
-  const { jobs } = anchoring();
+  const jobs = begunJobs(anchoring().jobs, ctx);
   await jobs[0]!.run();
   expect(asked).toEqual([]);
   await markRestored(ctx, { acknowledgedAt: ctx.now() });
@@ -119,9 +120,11 @@ test("while a node never answers, warrants settle, and the log's own job signs c
     anchorKey: KEY,
   });
   let hasEnded = false;
-  const run = jobs[0]!.run().then(() => {
-    hasEnded = true;
-  });
+  const run = begunJobs(jobs, ctx)[0]!
+    .run()
+    .then(() => {
+      hasEnded = true;
+    });
   await asking.promise;
   expect(warrantIn(await settle(stage, stage.operator, id, "release")).state).toBe("released");
   await anchor(ctx);

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { purchaseJobs } from "../../src/app/buying.ts";
+import { PURCHASE_JOBS } from "../../src/app/buying.ts";
 import { HOUR_MS } from "../../src/core/time.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { payForUrl } from "../../src/services/x402/pay.ts";
 import { acknowledgePurchase, resolvePurchase } from "../../src/services/x402/purchases.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { asksExact, type Market, openMarket, SELLER_URL, silence } from "../support/market.ts";
 import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
@@ -37,7 +38,7 @@ test("a chain that contradicts what a person said of a payment is a warning in t
   market.findings = ["used"];
   for (let round = 0; round < 2; round++) {
     ctx.clock.now += HOUR_MS;
-    for (const { run } of purchaseJobs(ctx)) await run();
+    for (const { run } of begunJobs(PURCHASE_JOBS, ctx)) await run();
   }
   // Otherwise the audit at the end of the test would name it too.
   must(await acknowledgePurchase(ctx, MACHINE, { purchase_id: id }));

@@ -11,6 +11,7 @@ import { listTreasuries } from "../../src/services/admin/treasuries.ts";
 import { treasuryStates } from "../../src/services/chain/treasury-states.ts";
 import { SPAN_FIRST, stepWatch } from "../../src/services/chain/watch.ts";
 import type { Context } from "../../src/services/context.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import { openConsole } from "../support/console.ts";
 import { createTestContext } from "../support/context.ts";
 import { type ModelToken, startModelToken, TOKEN } from "../support/model-token.ts";
@@ -124,6 +125,7 @@ test("live is looked at first, and a restored ledger credits nothing before some
   chain.mine([chain.transaction({ from: ACME, to: address, amount: 5n })], 2);
   const { jobs } = watchingTreasuries(ctx, config);
   expect(jobs.map(({ name }) => name)).toEqual(["deposits live USDC", "deposits sandbox USDC"]);
+  const [, sandbox] = begunJobs(jobs, ctx);
   const acknowledgedAt = (time: number | null) =>
     ctx.store.execute({
       scope: null,
@@ -139,10 +141,10 @@ test("live is looked at first, and a restored ledger credits nothing before some
     });
   await acknowledgedAt(null);
   chain.asked.length = 0;
-  await jobs[1]!.run();
+  await sandbox!.run();
   expect(chain.asked).toEqual([]);
   await acknowledgedAt(2);
-  await jobs[1]!.run();
+  await sandbox!.run();
   expect(must(await listDeposits(ctx, MACHINE, scope)).data.map(({ amount }) => amount)).toEqual(["5"]);
   await ctx.close();
 });
@@ -155,7 +157,7 @@ test("many transfers of a stranger are one line in the log a minute", async () =
   const dust = Array.from({ length: 30 }, () => chain.transaction({ from: STRANGER, to, amount: 1n }));
   chain.mine(dust, 2);
   const stderr = spyOn(process.stderr, "write").mockImplementation(() => true);
-  await watchingTreasuries(ctx, config).jobs[0]!.run();
+  await begunJobs(watchingTreasuries(ctx, config).jobs, ctx)[0]!.run();
   const lines = stderr.mock.calls.map(([line]) => JSON.parse(String(line)));
   stderr.mockRestore();
   expect(lines).toMatchObject([{ level: "warning", treasury: to, why: "nobody has registered its sender" }]);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { JOBS, type RunningOperation, runJobByHand, startOperation } from "../../src/app/operation.ts";
+import type { WatchedDatabase } from "../../src/app/store.ts";
 import { witnessJobs } from "../../src/app/witnessing.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import type { SeenTreasury } from "../../src/core/solvency/judgement.ts";
@@ -8,6 +9,8 @@ import type { Job } from "../../src/jobs/scheduler.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { ALONE } from "../../src/store/instances.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import type { Json } from "../support/client.ts";
 import { createTestContext, NO_WITNESSES, TEST_NOW, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
@@ -27,6 +30,7 @@ let ctx: TestContext;
 /** The time of the clock that never jumps. */
 let monotonicMs: number;
 let treasuries: readonly SeenTreasury[];
+let database: WatchedDatabase | null;
 let running: RunningOperation | null;
 let printed: ReturnType<typeof jest.spyOn>;
 beforeEach(() => {
@@ -34,6 +38,7 @@ beforeEach(() => {
   ctx = createTestContext();
   monotonicMs = 0;
   treasuries = [];
+  database = null;
   running = null;
   printed = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
 });
@@ -62,6 +67,7 @@ function operate(context: Context, disagreements: readonly string[], jobs: reado
     witnesses: async () => [],
     deposits: async () => [],
     treasuries: () => treasuries,
+    database,
     jobs,
   });
   running = started;
@@ -92,6 +98,14 @@ function operate(context: Context, disagreements: readonly string[], jobs: reado
 async function becomes(read: () => Promise<string | undefined>, expected: string): Promise<void> {
   while ((await read()) !== expected) await new Promise(setImmediate);
 }
+
+test("an instance that has lost the database is 503", async () => {
+  let isLost = true;
+  const { ready } = operate({ ...ctx, instances: { ...ALONE, isLost: () => isLost } }, []);
+  expect(await ready()).toEqual([503, "ledger"]);
+  isLost = false;
+  expect(await ready()).toEqual([200]);
+});
 
 test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready again when it can", async () => {
   let isFull = true;
@@ -130,6 +144,45 @@ test("a chain that holds less than is owed is 503, and one that does not answer 
   expect(await shown()).toEqual([[503, "solvency"], "70", "5", "1", "2"]);
   treasuries = [{ ...treasury, judgement: "unknown", seen: { ...seen, ageMs: 3_600_000 } }];
   expect(await shown()).toEqual([[200], "70", "5", undefined, "3600"]);
+});
+
+test("a database that does not answer is 503; what is known of it is in the metrics, and nothing where there is none", async () => {
+  const names = ["reachable", "round_trip_seconds", "lanes", "lanes_busy", "commands_waiting"];
+  const counted = ["transactions_total", "commands_total", "retries_total", "undecided_total"];
+  const shown = ({ figure }: ReturnType<typeof operate>) =>
+    Promise.all([...names, ...counted].map((name) => figure(`holdfast_database_${name}`)));
+  expect(await shown(operate(ctx, []))).toEqual([...names, ...counted].map(() => undefined));
+  await running?.stop();
+
+  let isReachable = true;
+  database = {
+    figures: () => ({
+      ...{ isReachable, roundTripMs: 2, lanes: 4, busy: 3, waiting: 7 },
+      ...{ batches: 11, commands: 70, retries: 5, undecided: 1 },
+    }),
+    replicas: async () => [
+      { name: "near", lagMs: 20, isSynchronous: true },
+      { name: "far", lagMs: null, isSynchronous: false },
+    ],
+  };
+  const started = operate(ctx, []);
+  expect(await started.ready()).toEqual([200]);
+  expect(await shown(started)).toEqual(["1", "0.002", "4", "3", "7", "11", "70", "5", "1"]);
+  const lagOf = (of: string) => started.figure(`holdfast_database_replica_lag_seconds{${of}}`);
+  expect(await lagOf('replica="near",synchronous="true"')).toBe("0.02");
+  expect(await lagOf('replica="far",synchronous="false"')).toBeUndefined();
+  expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
+  isReachable = false;
+  const read = jest.spyOn(ctx.store, "read").mockRejectedValue(new Error("no connection"));
+  try {
+    expect(await started.ready()).toEqual([503, "ledger", "database"]);
+    expect(await started.figure("holdfast_database_reachable")).toBe("0");
+    expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
+    expect(await lagOf('replica="near",synchronous="true"')).toBeUndefined();
+    expect(read).not.toHaveBeenCalled();
+  } finally {
+    read.mockRestore();
+  }
 });
 
 test.each([
@@ -182,7 +235,13 @@ describe("while the clock disagrees, deadlines, retention, recovery and payouts 
     const states = () => [due, checked].map(({ id }) => ctx.reader.warrants.find(id)?.state as string);
     ctx.clock.now += startsAt;
     let paid = 0;
-    const payouts = { name: "payouts", everyMs: FIRST_MS, needsTheClock: true, run: async () => ++paid };
+    const payouts = {
+      name: "payouts",
+      everyMs: FIRST_MS,
+      needsTheClock: true,
+      doneBy: "each",
+      run: async () => ++paid,
+    } as const;
     const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, forget } }, [], [payouts]);
     const runsEnd = async (count: number, afterMs: number) => {
       jest.advanceTimersByTime(afterMs);
@@ -278,7 +337,10 @@ test("the log of a restored ledger is neither signed nor offered to witnesses be
       return { failed: "source_timeout" as const };
     },
   };
-  const offer = () => Promise.all(witnessJobs({ ...ctx, witness }).jobs.map(({ run }) => run()));
+  const offer = () =>
+    Promise.all(
+      begunJobs(witnessJobs({ ...ctx, witness }).jobs, { ...ctx, witness }).map(({ run }) => run()),
+    );
   jest.advanceTimersByTime(10_000);
   await runs(1);
   expect(ctx.reader.log.newestCheckpoint()).toBeNull();

@@ -5,6 +5,7 @@ import { checkpointIn } from "../../src/core/witness.ts";
 import { noteSignerOf } from "../../src/platform/note-keys.ts";
 import type { WitnessAnswer } from "../../src/platform/witness-client.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { begunJobs } from "../support/begun-jobs.ts";
 import { createTestContext, NO_WITNESSES, type TestContext } from "../support/context.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
 
@@ -38,7 +39,8 @@ test("without witnesses there is no job, and nothing is shown", async () => {
 
 test("a witness has signed the newest checkpoint, or not yet; what it did not sign is counted", async () => {
   const { jobs, figures } = witnessJobs(ctx);
-  const run = () => Promise.all(jobs.map((job) => job.run()));
+  const begun = begunJobs(jobs, ctx);
+  const run = () => Promise.all(begun.map((job) => job.run()));
   const shown = async () =>
     (await figures()).map(({ hasSigned, failures }) => [hasSigned, failures.away ?? 0]);
   expect(await shown()).toEqual([

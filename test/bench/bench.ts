@@ -11,6 +11,7 @@ import { measureLists } from "./lists.ts";
 import { refuseMissingWrk } from "./load.ts";
 import { measureOpens } from "./opens.ts";
 import { measurePages } from "./pages.ts";
+import { measurePostgres } from "./postgres.ts";
 import { inWords, type Scale } from "./scale.ts";
 import { measureStart } from "./start.ts";
 import { measureStatements } from "./statements.ts";
@@ -25,6 +26,7 @@ const PARTS: Readonly<Record<string, (scale: Scale) => Promise<Row[]>>> = {
   pages: measurePages,
   waits: measureWaits,
   statements: measureStatements,
+  postgres: measurePostgres,
 };
 
 const quick = process.argv.includes("--quick");

@@ -98,24 +98,28 @@ export async function costOf(data: string, ...command: readonly string[]): Promi
 
 /** Runs a command on a data folder, and answers what it prints. Throws where it fails. */
 export function runCommand(data: string, ...command: readonly string[]) {
-  const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], {
-    env: settingsOf(data),
-  });
+  return runWith(settingsOf(data), command);
+}
+
+function runWith(env: Readonly<Record<string, string>>, command: readonly string[]) {
+  const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], { env });
   if (!success) throw new Error(`holdfast ${command.join(" ")}: ${stderr.toString()}`);
   return JSON.parse(stdout.toString());
 }
 
 /**
- * Makes a data folder with an organisation, an agent, and more money than any load holds. Answers the secret
- * of the agent's key.
+ * Makes a ledger with an organisation, an agent, and more money than any load holds. Answers the secret of the agent's key.
+ *
+ * @param settings where it is, if not in the data folder
  */
-export function prepareLedger(data: string): string {
+export function prepareLedger(data: string, settings: Readonly<Record<string, string>> = {}): string {
+  const run = (...command: readonly string[]) => runWith({ ...settingsOf(data), ...settings }, command);
   const owner = ["--owner-email", "bench@example.com", "--owner-password", "correct horse battery"];
-  const { organisation } = runCommand(data, "organisations", "create", "--name", "Bench", ...owner);
+  const { organisation } = run("organisations", "create", "--name", "Bench", ...owner);
   const account = ["--organisation", organisation.id, "--mode", "sandbox"];
-  const agent = runCommand(data, "agents", "create", ...account, "--name", "load");
-  runCommand(data, "balances", "fund", ...account, "--amount", "1000000000000000");
-  return runCommand(data, "keys", "create", "--agent", agent.id).secret;
+  const agent = run("agents", "create", ...account, "--name", "load");
+  run("balances", "fund", ...account, "--amount", "1000000000000000");
+  return run("keys", "create", "--agent", agent.id).secret;
 }
 
 /** Resident memory in MB. */

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { createHash } from "node:crypto";
 import {
   appendFileSync,
@@ -28,6 +28,9 @@ import { commandsOn, configOf } from "../support/backups.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** Who made a backup, and what a restore does where it cannot know (docs/operating, "Restore"). */
 

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   copyFileSync,
   existsSync,
@@ -32,6 +32,10 @@ import { commandsOn, configOf } from "../support/backups.ts";
 import type { CommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+import { createStage } from "../support/stage.ts";
+
+const { afterAll, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 
@@ -488,4 +492,23 @@ test("acknowledge changes nothing where nothing was restored", async () => {
     acknowledged_at: null,
   });
   expect(ctx.reader.instance.get()).toEqual(before);
+});
+
+test("declare marks a ledger that something else has brought back, once, until it is acknowledged", async () => {
+  const { key } = await ctx.witness.signer();
+  await rememberServer(ctx);
+  const declared = await cli.json("restore", "declare");
+  expect(declared).toMatchObject({
+    object: "instance",
+    restored_at: expect.any(String),
+    acknowledged_at: null,
+  });
+  expect(ctx.reader.instance.get()).toMatchObject({ witnessKey: null, lostWitnessKeys: [key.id] });
+  const { organisationId } = await createStage(ctx, { funds: "0" });
+  const fund = ["balances", "fund", "--organisation", organisationId, "--mode", "live", "--amount", "1"];
+  expect((await cli.run(...fund, "--json")).err).toContain("restore_unacknowledged");
+  expect(await cli.json("restore", "declare")).toEqual(declared);
+
+  expect(await cli.json("restore", "acknowledge")).toMatchObject({ acknowledged_at: expect.any(String) });
+  expect((await cli.run(...fund)).code).toBe(0);
 });

@@ -49,7 +49,7 @@ describe("text that is given", () => {
       "<witness>",
       "<key...>",
     ],
-    ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>"],
+    ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>", "<ledger>"],
   ];
   /** The URLs of a server's own settings. */
   const SETTINGS = ["serve --base-url", "serve --docs-url"];

@@ -19,7 +19,7 @@ describe("serve", () => {
     createCommandLine(ctx, {
       serve: async (options) => {
         seen.push(options);
-        return { url: "http://127.0.0.1:8080", dataFolder: "./data", setUpUrl, stopped };
+        return { url: "http://127.0.0.1:8080", dataFolder: "./data", database: null, setUpUrl, stopped };
       },
     });
 

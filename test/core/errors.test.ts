@@ -42,6 +42,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["idempotency_conflict", 409, "conflict"],
   ["rate_limit_exceeded", 429, "rate_limited"],
   ["internal_error", 500, "api_error"],
+  ["instance_lost", 503, "unavailable"],
 
   ["policy_max_amount_exceeded", 403, "forbidden"],
   ["policy_not_allowed", 403, "forbidden"],
@@ -74,6 +75,7 @@ const TYPES: Readonly<Record<number, readonly ErrorType[]>> = {
   409: ["invalid_state", "conflict"],
   429: ["rate_limited"],
   500: ["api_error"],
+  503: ["unavailable"],
 };
 
 describe("the catalogue", () => {

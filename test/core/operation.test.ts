@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { DatabaseFigures } from "../../src/core/database.ts";
 import { FREE_BYTES_MIN, type JobState, readinessOf, type Vitals } from "../../src/core/operation.ts";
 
 const JOB: JobState = {
@@ -21,6 +22,7 @@ const WELL: Vitals = {
   audit: { disagreements: 0, endedAt: 1, durationMs: 1 },
   clock: null,
   treasuries: [],
+  database: null,
 };
 
 const TREASURY = { mode: "live", asset: "USDC", chain: "eip155:8453" } as const;
@@ -46,6 +48,31 @@ describe("ready", () => {
     ["where a chain does not answer", { treasuries: [{ ...TREASURY, judgement: "unknown", seen: null }] }],
   ];
   for (const [name, vitals] of READY) test(name, () => expect(failing(vitals)).toEqual([]));
+});
+
+describe("a ledger in a database", () => {
+  const DATABASE: DatabaseFigures = {
+    ...{ isReachable: true, roundTripMs: 1.2, lanes: 4, busy: 1, waiting: 2 },
+    ...{ batches: 9, commands: 90, retries: 3, undecided: 0 },
+  };
+  const checkOf = (database: Partial<DatabaseFigures>) =>
+    readinessOf({ ...WELL, freeBytes: null, database: { ...DATABASE, ...database } });
+
+  test("says how the database does", () => {
+    const known = "1 of 4 lanes are busy, 2 commands wait, 3 transactions were made again.";
+    expect(checkOf({}).checks).toContainEqual({
+      ...{ name: "database", ok: true, message: `It answered in 2 ms; ${known}` },
+    });
+    expect(checkOf({ roundTripMs: null }).checks).toContainEqual({
+      ...{ name: "database", ok: true, message: known },
+    });
+  });
+
+  test("is not ready where the database does not answer", () => {
+    const { ready, checks } = checkOf({ isReachable: false });
+    expect(ready).toBeFalse();
+    expect(checks).toContainEqual({ name: "database", ok: false, message: "The database does not answer." });
+  });
 });
 
 test("what is not known of a chain is said", () => {

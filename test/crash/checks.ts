@@ -165,11 +165,19 @@ export async function checkLedger(
 /** The warrants of purchases. */
 const BOUGHT = "SELECT warrants.position FROM warrants JOIN purchases ON purchases.warrant_id = warrants.id";
 
-/** The times of records never run back, whatever the clock does. */
+/** What the entries of a table belong to: an organisation in a mode. */
+const SCOPED = [
+  ["trace", "warrants ON warrants.position = warrant"],
+  ["postings", "accounts ON accounts.position = account"],
+] as const;
+
+/** Within an organisation and mode the times of records never run back, whatever the clocks do. */
 function checkTimes(column: (sql: string) => (string | number)[]): void {
-  for (const table of ["trace", "postings"]) {
+  for (const [table, scoped] of SCOPED) {
     const back = column(
-      `SELECT position FROM (SELECT position, recorded_at < lag(recorded_at) OVER (ORDER BY position) AS back FROM ${table})
+      `SELECT position FROM (
+         SELECT ${table}.position, recorded_at < lag(recorded_at) OVER (PARTITION BY scope ORDER BY ${table}.position) AS back
+         FROM ${table} JOIN ${scoped})
        WHERE back`,
     );
     assert.deepEqual(back, [], `entries of ${table} whose time is before that of the entry before`);

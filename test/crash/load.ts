@@ -24,6 +24,8 @@ const LONG_DEADLINE_MS = 3_600_000;
 const IDLE_DEADLINE_MS = 1_200_000;
 /** How long a job may take to end a purchase that was cut off. */
 const RECOVERED_MS = 30_000;
+/** How long others wait at most for an instance that is dead, and for the job that recovers what it was at. */
+const TAKEN_OVER_MS = 120_000;
 
 /** Refusals that a mixed load gets without any fault. */
 const EXPECTED = new Set([
@@ -74,7 +76,9 @@ export type Load = {
   readonly unanswered: Sent[];
   /** From now on the server's clock is wrong. */
   jumped(): void;
-  /** From now on a cut connection is expected, and no new request is sent. */
+  /** From now on a cut connection, or an answer that says nothing, is expected. */
+  breaks(): void;
+  /** The same, and no new request is sent. */
   stop(): void;
 };
 
@@ -89,15 +93,21 @@ export type Outside = {
 
 export function startLoad(url: string, parties: Parties, knowledge: Knowledge, outside: Outside): Load {
   const { random } = outside;
-  const load: Omit<Load, "done" | "jumped" | "stop"> = { acknowledged: [], refused: [], unanswered: [] };
+  const load: Omit<Load, "done" | "jumped" | "breaks" | "stop"> = {
+    acknowledged: [],
+    refused: [],
+    unanswered: [],
+  };
   let stopping = false;
+  let breaking = false;
   let hasJumped = false;
 
   async function exchange(sent: Sent, isTwin = false): Promise<void> {
     const answer = await send(url, sent).catch((error: unknown) => {
-      if (!stopping) throw error;
+      if (!breaking) throw error;
     });
-    if (answer === undefined) {
+    // Where a database is lost, a server cannot say what became of a request. Its own faults are in its log.
+    if (answer === undefined || (breaking && answer.status >= 500)) {
       load.unanswered.push(sent);
       return;
     }
@@ -112,7 +122,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
 
   async function read(warrant: KnownWarrant): Promise<void> {
     const body = await readWarrant(url, warrant).catch((error: unknown) => {
-      if (!stopping) throw error;
+      if (!breaking) throw error;
     });
     if (body) knowledge.learn(body);
   }
@@ -152,26 +162,38 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
     jumped: () => {
       hasJumped = true;
     },
+    breaks: () => {
+      breaking = true;
+    },
     stop: () => {
+      breaking = true;
       stopping = true;
     },
   };
 }
 
+type Again = {
+  /** The server may be killed again meanwhile. */
+  readonly mayFail: boolean;
+  readonly count: (what: string) => void;
+  /** Other instances take over what a dead one was at, once they take it for dead. */
+  readonly isTakenOver?: boolean;
+};
+
 /**
  * Sends again what was not answered, and removes from the set what is answered now. A key must be free or have its answer: the
- * crash must leave none in flight. `mayFail`: the server may be killed again meanwhile.
+ * crash must leave none in flight.
  */
 export async function sendAgain(
   url: string,
   again: Set<Sent>,
   { acknowledged, refused }: Load,
   knowledge: Knowledge,
-  { mayFail, count }: { readonly mayFail: boolean; readonly count: (what: string) => void },
+  { mayFail, count, isTakenOver = false }: Again,
 ): Promise<void> {
   await Promise.all(
     [...again].map(async (sent) => {
-      const answer = await answerAtLast(url, sent).catch((error: unknown) => {
+      const answer = await answerAtLast(url, sent, isTakenOver).catch((error: unknown) => {
         if (!mayFail) throw error;
       });
       if (answer === undefined) return;
@@ -190,16 +212,16 @@ export async function sendAgain(
 }
 
 /** The answer of a key. That of a purchase which was cut off comes when recovery has ended it. */
-async function answerAtLast(url: string, sent: Sent): Promise<Answer> {
+async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Promise<Answer> {
   let answer = await send(url, sent);
-  if (sent.path !== PAY) return answer;
+  if (sent.path !== PAY && !isTakenOver) return answer;
   await until(
-    `the purchase of ${sent.key} has ended`,
+    `the request of ${sent.key} has ended`,
     async () => {
       if (codeOf(answer) === "idempotency_in_flight") answer = await send(url, sent);
       return codeOf(answer) !== "idempotency_in_flight";
     },
-    RECOVERED_MS,
+    isTakenOver ? TAKEN_OVER_MS : RECOVERED_MS,
   );
   return answer;
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +13,12 @@ import { FAKETIME, fakeTimeBy, writeOffset } from "../crash/clock.ts";
 import { createProgram, type Program, SOURCE } from "../crash/program.ts";
 import { createClient, type Json } from "../support/client.ts";
 import { noFault } from "../support/no-fault.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
+
+const { afterEach, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** A clock that jumps, forwards or back: what is due happens once, and nothing waits until the old time comes again. */
 

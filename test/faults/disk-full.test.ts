@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { expect, spyOn } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,8 +10,11 @@ import { createProgram, type Program, type Server, SOURCE } from "../crash/progr
 import { createClient, type Reply } from "../support/client.ts";
 import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
 import { noFault } from "../support/no-fault.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
+
+const { afterAll, afterEach, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** On a full disk, requests that must write are refused, and nothing is lost. It ends when there is space again. */
 

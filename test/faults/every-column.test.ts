@@ -1,11 +1,14 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /**
  * Edits every column of every table that the audit covers, deletes a row and adds one, and expects that the audit finds it and
@@ -21,6 +24,7 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
   api_keys: "credentials; the audit checks whose they are",
   auth_sessions: "who is signed in",
   instances: "settings of the instance",
+  imported_tables: "empty where a ledger was always in a file (test/store/audit-imported.test.ts)",
   messaging_accounts: "chats that people have linked; whose decision it was is in the trace",
   messaging_codes: "one-time codes",
   notices: "what people were told; no money follows from it",

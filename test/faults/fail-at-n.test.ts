@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { expect, spyOn } from "bun:test";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -23,8 +23,11 @@ import { withCommands } from "../support/failing-commands.ts";
 import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
 import { asksExact, delivers, type Market, openMarket, SELLER_URL, silence } from "../support/market.ts";
 import { noContradiction, noFault } from "../support/no-fault.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+
+const { afterAll, afterEach, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /**
  * Every command that moves money, with a fault at every statement of its commit. The ledger then has nothing of the command or

@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProgram, type Json, SOURCE } from "../crash/program.ts";
 import { createClient } from "../support/client.ts";
 import { canTrace, type Syncs, syncsIn, tracedInto } from "../support/file-syncs.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /**
  * What was acknowledged is on disk: seen in the system calls, since no test can cut the power. Each step is one program, which

@@ -1,12 +1,11 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import { didOfAgent, didOfInstance } from "../../src/core/did-web.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { instanceDocument } from "../../src/resources/did-document.ts";
 import { createAgent, showAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
-import { fillDigests } from "../../src/store/sqlite/fill-digests.ts";
+import { digestedColumns, digestOfStored } from "../../src/store/sql/row-digest.ts";
+import { TABLES } from "../support/ledger.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -126,10 +125,11 @@ test("an agent made before the first server has the identity of today's base URL
   const nowOf = async () => must(await showAgent(service.ctx, MACHINE, { agent_id: id })).identity;
   expect(await nowOf()).toBe(`${DID}:agents:${id}`);
 
-  const file = new Database(join(service.folder, "holdfast.db"));
-  file.run("UPDATE agents SET identity = ? WHERE id = ?", [`did:web:localhost%3A8080:agents:${id}`, id]);
-  fillDigests(file, "agents");
-  file.close();
+  const { change, allRows } = service.ctx.ledger;
+  change("UPDATE agents SET identity = ? WHERE id = ?", `did:web:localhost%3A8080:agents:${id}`, id);
+  const [row] = allRows("agents", "id = ?", id);
+  const columns = digestedColumns("agents", [...TABLES.get("agents")!]);
+  change("UPDATE agents SET digest = ? WHERE id = ?", digestOfStored("agents", columns, row!), id);
   expect(await nowOf()).toBe(`${DID}:agents:${id}`);
   expect((await service.get(`/agents/${id}/did.json`)).body.id).toBe(`${DID}:agents:${id}`);
 });

@@ -21,6 +21,7 @@ const NO_FIGURES = {
   witnesses: [],
   deposits: [],
   treasuries: [],
+  ...{ database: null, replicas: [] },
   clockDisagrees: false,
 };
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,9 +10,12 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { type Client, createClient, type Reply } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
+import { openTestLedger } from "../support/ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
-import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** After a restore live opens are refused until somebody acknowledges it (docs/operating, "Restore"). */
 
@@ -96,7 +99,7 @@ test("no live money moves until the restore is acknowledged, and the sandbox goe
   await restore("a.backup", "restored");
   const { ctx: restored } = await start("restored");
   const live = { organisationId: home.id, mode: "live" } as const;
-  const { reader, close } = openReader(join(root, "restored"));
+  const { reader, close } = openTestLedger(join(root, "restored"));
   const held = () => reader.balances.list(live)[0]?.balance.held;
   expect(held()).toBe(200n);
   for (const key of ["forgotten", undefined]) {

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import { parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import { noteSignerOf, verifyEd25519 } from "../../src/platform/note-keys.ts";
 import { NO_WITNESSES } from "../support/context.ts";
@@ -188,9 +186,8 @@ test("a witness whose clock is behind its ledger signs no time of the future", a
 });
 
 test("a key that a restore has lost signs nothing, also once the restore is acknowledged", async () => {
-  const raw = new Database(join(service.folder, "holdfast.db"));
   const lose = (...keys: string[]) =>
-    raw.run("UPDATE instances SET lost_witness_keys = ?", [JSON.stringify(keys)]);
+    service.ctx.ledger.change("UPDATE instances SET lost_witness_keys = ?", JSON.stringify(keys));
   lose("00000000", key.id);
   await markRestored(service.ctx, { acknowledgedAt: service.clock.now });
   const { status, code } = await offer(log.offer(0, 5));
@@ -198,7 +195,6 @@ test("a key that a restore has lost signs nothing, also once the restore is ackn
   lose("00000000");
   await markRestored(service.ctx, { acknowledgedAt: service.clock.now + 1 });
   expect((await offer(log.offer(0, 5))).status).toBe(200);
-  raw.close();
 });
 
 describe("a checkpoint that nobody known has signed", () => {

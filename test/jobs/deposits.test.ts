@@ -22,6 +22,7 @@ import { SPAN_FIRST, type Watching } from "../../src/services/chain/watch.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { type ModelToken, startModelToken, TOKEN, type Transfer } from "../support/model-token.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage, must, type Stage } from "../support/stage.ts";
 
 /** Deposits of a treasury, on a chain in memory whose node answers over HTTP (docs/money, "Deposits on a chain"). */
@@ -709,28 +710,31 @@ test("two treasuries, and the same address in both modes, are watched apart; one
   await real.stop();
 });
 
-test("a restored ledger finds what was credited since its backup, and credits it once", async () => {
-  await registered();
-  chain.mine([], CONFIRMATIONS);
-  await step();
-  chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
-  await step();
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-restored-"));
-  new Database(ledgerFile(ctx.folder)).run("VACUUM INTO ?", [ledgerFile(folder)]);
-  chain.mine([chain.transaction(pays(20n))], CONFIRMATIONS);
-  await step();
-  const references = must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference);
-  await ctx.close();
-  ctx = createTestContext({}, folder);
-  expect(await deposits()).toEqual([10]);
-  job = newJob();
-  await step();
-  await step();
-  expect(await deposits()).toEqual([10, 20]);
-  expect(must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference)).toEqual(
-    references,
-  );
-});
+onlyEmbedded(import.meta.path).test(
+  "a restored ledger finds what was credited since its backup, and credits it once",
+  async () => {
+    await registered();
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    chain.mine([chain.transaction(pays(10n))], CONFIRMATIONS);
+    await step();
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-restored-"));
+    new Database(ledgerFile(ctx.folder)).run("VACUUM INTO ?", [ledgerFile(folder)]);
+    chain.mine([chain.transaction(pays(20n))], CONFIRMATIONS);
+    await step();
+    const references = must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference);
+    await ctx.close();
+    ctx = createTestContext({}, folder);
+    expect(await deposits()).toEqual([10]);
+    job = newJob();
+    await step();
+    await step();
+    expect(await deposits()).toEqual([10, 20]);
+    expect(must(await listDeposits(ctx, MACHINE, scope())).data.map(({ reference }) => reference)).toEqual(
+      references,
+    );
+  },
+);
 
 test("a token of more than the ledger can hold is not watched, or stops", async () => {
   const rich = startModelToken(CHAIN_ID, { [TREASURY.toLowerCase()]: 2n ** 63n });

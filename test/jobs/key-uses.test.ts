@@ -1,7 +1,4 @@
 import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type RunningServer, startServer } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { writeKeyUses } from "../../src/jobs/key-uses.ts";
@@ -9,8 +6,10 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey, revokeKey } from "../../src/services/admin/keys.ts";
 import { callerOfApiKey } from "../../src/services/auth/callers.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
+import { databaseSecrets } from "../support/database-settings.ts";
 import { withCommands } from "../support/failing-commands.ts";
-import { openReader } from "../support/reader.ts";
+import { openTestLedger } from "../support/ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "../support/new-ledger.ts";
 import { testSettings } from "../support/server.ts";
 import { createCaller, createStage, must } from "../support/stage.ts";
 
@@ -55,10 +54,10 @@ test("a use that could not be written is written by the next run, unless the key
   await call(0);
   await call(1);
   isBroken = true;
-  const run = writeKeyUses(ctx);
+  const run = expect(writeKeyUses(ctx)).rejects.toThrow("the disk is full");
   ctx.clock.now += 7_000;
   await call(1);
-  await expect(run).rejects.toThrow("the disk is full");
+  await run;
   isBroken = false;
   await writeKeyUses(ctx);
   expect(lastUses()).toEqual([TEST_NOW, TEST_NOW + 7_000]);
@@ -102,16 +101,16 @@ describe("a running server", () => {
   let id: string;
   let since: number;
   function lastUse(): number | null | undefined {
-    const { reader, close } = openReader(folder);
+    const { reader, close } = openTestLedger(folder);
     const key = reader.apiKeys.get(id);
     close();
     return key?.lastUsedAt;
   }
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "holdfast-uses-"));
+    folder = newLedgerFolder();
     config = must(readConfig(testSettings(folder), {}));
     timers = spyOn(globalThis, "setInterval");
-    server = must(await startServer(config));
+    server = must(await startServer(config, databaseSecrets(folder)));
     const { agentId } = await createCaller(await createStage(server.ctx));
     const key = must(await createKey(server.ctx, MACHINE, { agent_id: agentId }));
     ({ id } = key);
@@ -122,7 +121,7 @@ describe("a running server", () => {
   });
   afterEach(() => {
     timers.mockRestore();
-    rmSync(folder, { recursive: true, force: true });
+    removeLedgerFolder(folder);
   });
 
   test("writes when a key was last used every ten seconds", async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { JobState, Vitals } from "../../src/core/operation.ts";
 import { noticesJob, troubleWatch } from "../../src/jobs/notices.ts";
+import { tellOfLostEvents } from "../../src/services/notices/trouble.ts";
 import { tellingBy } from "../support/channels.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { noFault } from "../support/no-fault.ts";
@@ -22,6 +23,7 @@ beforeEach(async () => {
   vitals = {
     ...{ ledger: { readable: true, writable: true }, freeBytes: null, jobs: [], audit: null, clock: null },
     treasuries: [],
+    database: null,
   };
 });
 afterEach(() => ctx.close());
@@ -65,7 +67,7 @@ test("a backup that failed is told at once", async () => {
   expect(await subjects()).toEqual(["Holdfast needs attention: backup"]);
 });
 
-test("one run plans, tells of lost events, and sends; a mail server that hangs keeps nobody", async () => {
+test("one run plans and sends, also what another job wrote; a mail server that hangs keeps nobody", async () => {
   const hangs = Promise.withResolvers<void>();
   const notices = tellingBy({ email: (...mail) => hangs.promise.then(() => telling.email(...mail)) });
   const run = noticesJob(
@@ -75,6 +77,7 @@ test("one run plans, tells of lost events, and sends; a mail server that hangs k
   const { id } = warrantIn(await open(stage, stage.operator));
   await verify(stage, stage.operator, id, NONE_PASS);
   ctx.deliveryFailures.endpoints.set("whk_1", stage);
+  await tellOfLostEvents(ctx);
   await run();
   await run();
   expect(telling.sent()).toEqual([]);

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
-import { join } from "node:path";
 import { sha256 } from "../../src/core/canonical.ts";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
@@ -33,18 +31,7 @@ async function runFor(ms: number, { days = 30, on = service } = {}): Promise<num
   return forgetOld(on.ctx);
 }
 
-function inLedger<Result>(work: (database: Database) => Result): Result {
-  const database = new Database(join(service.folder, "holdfast.db"));
-  try {
-    return work(database);
-  } finally {
-    database.close();
-  }
-}
-const rowsOf = (table: string): number =>
-  inLedger(
-    (database) => database.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0,
-  );
+const rowsOf = (table: string): number => service.ctx.ledger.allRows(table).length;
 
 test("a key is replayed for 30 days, and is free after that", async () => {
   const sent = body();
@@ -149,6 +136,7 @@ describe("ages are counted by the time that passed while a server ran", () => {
     const markedAt = service.clock.now;
     await countRunningTime(service.ctx, HOUR_MS, 30);
     const other = createTestContext({}, service.folder);
+    await other.store.read(() => {}); // On PostgreSQL it opens with the first use.
     expect([other.now() < markedAt, other.store.lastRecordedAt()]).toEqual([true, markedAt]);
     await other.store.close();
   });
@@ -191,22 +179,18 @@ test("a key in flight is never deleted", async () => {
 });
 
 test("a backlog of several steps is forgotten in one run", async () => {
-  const insert = (database: Database) => {
-    const row = database.prepare(
-      `INSERT INTO idempotency_keys (scope, key, fingerprint, status, body, created_at)
-       SELECT position, ?2, x'00', 201, '{}', ?3 FROM scopes WHERE organisation_id = ?1 AND mode = 'live'`,
-    );
-    database.transaction(() => {
-      for (let count = 0; count < 350; count++)
-        row.run(home.id, `old-${count}`, count < 340 ? 1 : service.ctx.now() + 1);
-    })();
-  };
-  inLedger(insert);
+  const row = `INSERT INTO idempotency_keys (position, scope, key, fingerprint, status, body, created_at)
+    SELECT ?5, position, ?2, ?4, 201, '{}', ?3 FROM scopes WHERE organisation_id = ?1 AND mode = 'live'`;
+  const { change } = service.ctx.ledger;
+  for (let count = 0; count < 350; count++) {
+    const createdAt = count < 340 ? 1 : service.ctx.now() + 1;
+    change(row, home.id, `old-${count}`, createdAt, Uint8Array.of(0), 1_000_000 + count);
+  }
   await runFor(1);
   expect([await runFor(30 * DAY_MS), keys()]).toEqual([340, 10]);
   expect(await forgetOld(service.ctx)).toBe(0);
   // They have no digests, so the audit would name them.
-  inLedger((database) => database.run("DELETE FROM idempotency_keys WHERE key LIKE 'old-%'"));
+  change("DELETE FROM idempotency_keys WHERE key LIKE 'old-%'");
 });
 
 describe("the body of a purchase", () => {
@@ -308,26 +292,29 @@ test("a sign-in stays for a day after its end, and one that goes on stays", asyn
 });
 
 test("webhook deliveries that have ended are deleted after 30 days", async () => {
-  const insert = (database: Database) => {
-    database.run(
-      "INSERT INTO webhooks (id, organisation_id, mode, url, events, encrypted_secret, disabled, created_at) VALUES ('whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",
-      [home.id],
+  const { change, rows } = service.ctx.ledger;
+  change(
+    "INSERT INTO webhooks (rowid, id, organisation_id, mode, url, events, encrypted_secret, disabled, created_at) VALUES (1, 'whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",
+    home.id,
+  );
+  let rowid = 0;
+  const insert = (...values: (string | number | null)[]) =>
+    change(
+      "INSERT INTO webhook_deliveries (rowid, id, webhook_id, organisation_id, mode, event, event_id, status, attempts, response_code, next_attempt_at, created_at) VALUES (?, ?, 'whk_1', ?, 'live', 'warrant.opened', ?, ?, 4, ?, ?, ?)",
+      ...[++rowid, ...values],
     );
-    const row = database.prepare(
-      "INSERT INTO webhook_deliveries (id, webhook_id, organisation_id, mode, event, event_id, status, attempts, response_code, next_attempt_at, created_at) VALUES (?, 'whk_1', ?, 'live', 'warrant.opened', ?, ?, 4, ?, ?, ?)",
-    );
-    const times = [service.ctx.now() - 1, service.ctx.now()];
-    for (const [age, at] of times.entries()) {
-      row.run(`delivered-${age}`, home.id, `1-${age}`, "delivered", 200, null, at);
-      row.run(`exhausted-${age}`, home.id, `2-${age}`, "exhausted", null, null, at);
-      row.run(`failed-${age}`, home.id, `3-${age}`, "failed", 500, at, at);
-    }
-  };
-  inLedger(insert);
+  const times = [service.ctx.now() - 1, service.ctx.now()];
+  for (const [age, at] of times.entries()) {
+    insert(`delivered-${age}`, home.id, `1-${age}`, "delivered", 200, null, at);
+    insert(`exhausted-${age}`, home.id, `2-${age}`, "exhausted", null, null, at);
+    insert(`failed-${age}`, home.id, `3-${age}`, "failed", 500, at, at);
+  }
   await runFor(0);
   await runFor(30 * DAY_MS);
-  const left = inLedger((database) =>
-    database.query<{ id: string }, []>("SELECT id FROM webhook_deliveries ORDER BY id").all(),
-  );
-  expect(left.map(({ id }) => id)).toEqual(["delivered-1", "exhausted-1", "failed-0", "failed-1"]);
+  expect(rows("SELECT id FROM webhook_deliveries ORDER BY id").map(({ id }) => id as string)).toEqual([
+    "delivered-1",
+    "exhausted-1",
+    "failed-0",
+    "failed-1",
+  ]);
 });

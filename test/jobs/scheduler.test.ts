@@ -1,23 +1,41 @@
-import { afterEach, describe, expect, test } from "bun:test";
-import { type Job, type Scheduler, startScheduler } from "../../src/jobs/scheduler.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import {
+  type Job,
+  type Run,
+  type Scheduler,
+  type SharedJob,
+  startScheduler,
+} from "../../src/jobs/scheduler.ts";
+import type { Context } from "../../src/services/context.ts";
+import { ALONE } from "../../src/store/instances.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
 
 /** Tests start these jobs by hand, unless they say otherwise. */
 
 const NEVER_MS = 1_000_000_000;
 
+let ctx: TestContext;
 let scheduler: Scheduler;
 const faults: string[] = [];
+beforeAll(() => {
+  ctx = createTestContext();
+});
+afterAll(() => ctx.close());
 afterEach(async () => {
   await scheduler.stop();
   faults.length = 0;
 });
 
-const start = (...jobs: readonly (Pick<Job, "name" | "run"> & Partial<Job>)[]): void => {
+type Timed = Pick<Job, "name"> & Partial<Pick<Job, "everyMs" | "firstMs" | "patienceMs">>;
+
+const startAll = (jobs: readonly (Timed & Pick<Job, "doneBy">)[], on: Context = ctx): void => {
   scheduler = startScheduler(
-    jobs.map((job) => ({ everyMs: NEVER_MS, ...job })),
-    { onFault: (job, error) => faults.push(`${job}: ${error}`), now: () => 1_000 },
+    jobs.map((job) => ({ everyMs: NEVER_MS, ...job }) as Job),
+    { ctx: on, onFault: (job, error) => faults.push(`${job}: ${error}`), now: () => 1_000 },
   );
 };
+const start = (...jobs: readonly (Timed & { readonly run: Run })[]): void =>
+  startAll(jobs.map((job) => ({ ...job, doneBy: "each" as const })));
 
 const stateOf = (name: string) => scheduler.states().find((state) => state.name === name);
 
@@ -151,4 +169,72 @@ test("a job that has not succeeded for longer than its patience is stuck, until 
 test("there is no job of another name", () => {
   start({ name: "a", run: async () => {} });
   expect(scheduler.run("b")).rejects.toThrow("there is no job b");
+});
+
+describe("a job that one instance does at a time", () => {
+  let token: number | null;
+  let runs: string[];
+  const startShared = (begin: SharedJob["begin"]): void => {
+    const instances = { ...ALONE, lease: () => ({ token: () => token }) };
+    startAll([{ name: "a", doneBy: "one", begin, firstMs: 0, patienceMs: 50 } as Timed & SharedJob], {
+      ...ctx,
+      instances,
+    });
+  };
+  const named = () => {
+    let begun = 0;
+    startShared(() => {
+      const name = `lease ${++begun}`;
+      return async () => void runs.push(name);
+    });
+  };
+
+  test("is done under the lease of its name alone, and is not stuck without", async () => {
+    token = null;
+    runs = [];
+    named();
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < 100);
+    await scheduler.run("a");
+    expect(runs).toEqual([]);
+    expect(stateOf("a")).toMatchObject({ runs: 0, lastOutcome: null, lastStartedAt: null, stuck: false });
+    token = 1;
+    await scheduler.run("a");
+    expect([runs, stateOf("a")?.runs]).toEqual([["lease 1"], 1]);
+  });
+
+  test("begins anew with each lease, and not with each run", async () => {
+    token = 3;
+    runs = [];
+    named();
+    await scheduler.run("a");
+    await scheduler.run("a");
+    // Lost and taken again between two runs: another instance may have worked meanwhile.
+    token = 5;
+    await scheduler.run("a");
+    token = null;
+    await scheduler.run("a");
+    token = 6;
+    await scheduler.run("a");
+    expect(runs).toEqual(["lease 1", "lease 1", "lease 2", "lease 3"]);
+  });
+
+  test("ends before its next step where the lease is lost, and that is no failure", async () => {
+    token = 1;
+    runs = [];
+    const gate = Promise.withResolvers<void>();
+    startShared(() => async (at) => {
+      runs.push((await at.store.read((reader) => reader.instance.get())).id);
+      await gate.promise;
+      await at.store.execute({ scope: null, needs: {}, decide: () => ({ answer: null }) });
+      runs.push("written");
+    });
+    const run = scheduler.run("a");
+    await Promise.resolve();
+    token = 2;
+    gate.resolve();
+    await run;
+    expect([runs.length, faults, stateOf("a")?.failures]).toEqual([1, [], 0]);
+    expect(runs).not.toContain("written");
+  });
 });

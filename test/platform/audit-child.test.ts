@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { join, resolve } from "node:path";
 import { publicKeysOf } from "../../src/app/audit-beside-server.ts";
 import { AUDIT_ARGUMENT } from "../../src/app/children.ts";
@@ -7,7 +7,10 @@ import { createAuditChild } from "../../src/platform/audit-child.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 const SELF = [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), AUDIT_ARGUMENT];
 

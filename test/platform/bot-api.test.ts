@@ -83,6 +83,11 @@ describe("an answer", () => {
     expect(server.asked()).toHaveLength(1);
   });
 
+  test("has no U+0000 as it is kept: PostgreSQL cannot keep one", async () => {
+    server.answer("sendMessage", refusing(400, "Bad\0Request"));
+    expect(await client().send("42", HELLO)).toMatchObject({ answer: "400 Bad\ufffdRequest" });
+  });
+
   test("that is no JSON, or endless, is judged by its status", async () => {
     server.answer("sendMessage", () => new Response("<html>", { status: 502 }));
     expect(await client().send("42", HELLO)).toMatchObject({ outcome: "failed", answer: "502" });

@@ -48,6 +48,11 @@ describe("a call that is played", () => {
       { why: "execution reverted: Pausable: paused" },
     ],
     [
+      "is reverted with a U+0000, which PostgreSQL cannot keep",
+      { code: 3, message: "execution reverted: a\0b", data: "0x" },
+      { why: "execution reverted: a\ufffdb" },
+    ],
+    [
       "is reverted in another node's words",
       { code: -32_000, message: "VM Exception while processing" },
       { why: expect.stringContaining("VM Exception") },

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
+import { createServer } from "node:net";
 import type { MailServer } from "../../src/core/mail-settings.ts";
 import { createMailer } from "../../src/platform/mailer.ts";
 import { startMailServer } from "../support/mail-server.ts";
@@ -82,6 +83,16 @@ test("a receiver that is refused for good is not tried again; one that is refuse
     const result = await mailer({}).send(MAIL);
     expect(result).toMatchObject({ outcome, answer: `${responseCode} no such box` });
   }
+});
+
+test("what a mail server says has no U+0000 as it is kept: PostgreSQL cannot keep one", async () => {
+  const strange = createServer((socket) => void socket.end("554 not\0here\r\n"));
+  await new Promise<void>((resolve) => strange.listen(0, "127.0.0.1", resolve));
+  const { port } = strange.address() as { port: number };
+  expect(await mailer({ port }).send(MAIL)).toMatchObject({
+    answer: expect.stringContaining("not\ufffdhere"),
+  });
+  strange.close();
 });
 
 test("a wrong password may be corrected, so it is tried again", async () => {

@@ -1,14 +1,18 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { WAL_CHECKPOINT_ARGUMENT } from "../../src/app/children.ts";
 import { walCheckpointJob } from "../../src/app/wal-checkpoint.ts";
 import { DEFAULTS } from "../../src/config.ts";
 import { createWalCheckpointChild } from "../../src/platform/wal-checkpoint-child.ts";
+import type { SqliteStore } from "../../src/store/sqlite/store.ts";
 import { createWalCheckpoint } from "../../src/store/sqlite/wal-checkpoint.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 const SELF = [process.execPath, resolve(import.meta.dir, "../../src/main.ts")];
 const FAILING = [process.execPath, "-e", "process.exit(3)", "--"];
@@ -47,9 +51,9 @@ test("the child copies the log, and the writer then starts it anew", async () =>
   const { job, stop } = walCheckpointJob(
     { ...DEFAULTS, data: ctx.folder },
     SELF,
-    ctx.store.finishWalCheckpoint,
+    (ctx.store as SqliteStore).finishWalCheckpoint,
   );
-  await job.run();
+  await job.run(ctx);
   await ctx.store.probe();
   expect(logPages()).toBeLessThan(10);
   await stop();
@@ -60,10 +64,10 @@ test("without a child the writer copies the log, and the job fails", async () =>
   const { job, stop } = walCheckpointJob(
     { ...DEFAULTS, data: ctx.folder },
     FAILING,
-    ctx.store.finishWalCheckpoint,
+    (ctx.store as SqliteStore).finishWalCheckpoint,
   );
-  expect(job.run()).rejects.toThrow("the process that copies the write-ahead log ended");
-  await job.run().catch(() => {});
+  expect(job.run(ctx)).rejects.toThrow("the process that copies the write-ahead log ended");
+  await job.run(ctx).catch(() => {});
   await ctx.store.probe();
   expect(logPages()).toBeLessThan(10);
   await stop();
@@ -74,7 +78,7 @@ test("a short log is left to the child", async () => {
   const { job, stop } = walCheckpointJob({ ...DEFAULTS, data: ctx.folder }, SELF, () => {
     finished += 1;
   });
-  await job.run();
+  await job.run(ctx);
   expect(finished).toBe(0);
   await stop();
 });

@@ -81,6 +81,7 @@ describe("what is stored of the answer", () => {
       Buffer.from([0x61, 0xff, 0x62]),
       "a\ufffdb",
     ],
+    ["no U+0000, which PostgreSQL cannot keep", "200 OK", "", "a\0b", "a\ufffdb"],
     ["a coded body as it came", "200 OK", "Content-Encoding: gzip\r\n", "not gzip", "not gzip"],
   ])("%s", async (_, status, headers, body, responseStart) => {
     expect(await sendTo(respond(status, headers, body))).toMatchObject({

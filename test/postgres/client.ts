@@ -3,10 +3,10 @@
  * another, or never settled a promise: these tests come before those of anything that is built on it.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 const TEST_MS = 120_000;
 const GREATEST = 9_223_372_036_854_775_807n;

@@ -20,6 +20,8 @@ export type FaultyProxy = {
   halve(direction: Direction): void;
   /** Resets all connections, and refuses new ones until `pass`. */
   drop(): void;
+  /** Resets all clients. Their servers read all that they were sent, and only then that nobody is there. */
+  part(): void;
   /** Resets all connections, and sends new ones to another server. */
   moveTo(port: number): void;
   close(): void;
@@ -85,6 +87,9 @@ export async function startFaultyProxy(port: number): Promise<FaultyProxy> {
       set({ isDown: true });
       reset();
     },
+    part() {
+      for (const pair of pairs) pair.part();
+    },
     moveTo(other) {
       target = other;
       reset();
@@ -106,6 +111,7 @@ type Rules = {
 /** A connection of a client, and that to the server behind it. */
 class Pair {
   private readonly lanes: readonly Lane[];
+  private isParted = false;
 
   constructor(
     private readonly client: Socket,
@@ -136,9 +142,15 @@ class Pair {
     for (const lane of this.lanes) lane.flush();
   }
 
+  part(): void {
+    this.isParted = true;
+    this.upstream.end();
+    this.reset();
+  }
+
   reset(): void {
     this.client.resetAndDestroy();
-    this.upstream.resetAndDestroy();
+    if (!this.isParted) this.upstream.resetAndDestroy();
     this.rules.ended();
   }
 }

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createBackupChild } from "../../src/platform/backup-child.ts";
+import { openTestLedger } from "../support/ledger.ts";
 import { makeOrganisation } from "../support/organisations.ts";
-import { openReader } from "../support/reader.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 import { createStage } from "../support/stage.ts";
 
@@ -78,7 +78,7 @@ test(
     const key = join(folder.folder, "backup.key");
     await holdfast("restore", "a.backup", "--data", "restored", "--key", key);
     expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
-    const { reader, close } = openReader(join(beside, "restored"));
+    const { reader, close } = openTestLedger(join(beside, "restored"));
     const lost = before.filter((id) => reader.warrants.find(id) === null);
     const live = { organisationId: home.id, mode: "live" } as const;
     const { balance } = reader.balances.list(live)[0]!;

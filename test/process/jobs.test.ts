@@ -81,6 +81,7 @@ const JOBS = [
     "deadlines",
     "key-uses",
     "ledger",
+    "lost-events",
     "notices",
     "payments",
     "purchases",

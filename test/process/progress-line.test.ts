@@ -83,6 +83,7 @@ describe("what a command shows", () => {
     serve: async () => ({
       url: "http://127.0.0.1:1",
       dataFolder: "d",
+      database: null,
       setUpUrl: null,
       stopped: Promise.resolve(),
     }),

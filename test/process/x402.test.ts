@@ -77,7 +77,7 @@ test(
       EVM_RPC: "eip155:84532=http://127.0.0.1:9,eip155:8453=http://127.0.0.1:9",
     });
     const chainIds = () => folder.ctx.reader.instance.get()?.chainIds;
-    expect(chainIds()).toEqual([84_532, 8_453]);
+    expect(chainIds()).toEqual([8_453, 84_532]);
     await first.end("SIGTERM");
     await folder.start("1");
     expect(chainIds()).toEqual([]);

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { join } from "node:path";
 import { refuseField } from "../../src/core/errors.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { auditInstance } from "../../src/services/audit.ts";
@@ -53,12 +51,10 @@ test("receipts are made of settled warrants, each once", async () => {
 });
 
 test("all receipts are those of every settled warrant", () => {
-  const raw = new Database(join(ctx.folder, "holdfast.db"), { readonly: true });
-  const all = raw
-    .query<{ id: string }, []>("SELECT id FROM warrants WHERE settled_at IS NOT NULL ORDER BY position")
-    .all();
-  raw.close();
-  expect(ctx.reader.warrants.someSettled(Number.POSITIVE_INFINITY)).toEqual(all.map(({ id }) => id));
+  const all = ctx.ledger.allRows("warrants", "settled_at IS NOT NULL");
+  expect(ctx.reader.warrants.someSettled(Number.POSITIVE_INFINITY)).toEqual(
+    all.map(({ id }) => id as string),
+  );
 });
 
 test("a receipt that its reader would refuse is named", async () => {

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,10 @@ import { createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { createModelChain } from "../support/model-chain.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** What the audit finds in the tables of anchors: one that is confirmed, with its second signing, and one that is under way. */
 

@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, NONE_PASS, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** A ledger with two capsules; each corruption works on a copy. */
 let folder: string;

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,10 @@ import { anchor } from "../../src/services/log/anchor.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** What the audit finds in the log's tables. Each corruption works on a copy of a ledger with three checkpoints and a full tile. */
 

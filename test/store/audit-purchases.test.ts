@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,10 @@ import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { buildGoodPurchases } from "../support/good-purchases.ts";
 import { encoded, openMarket } from "../support/market.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage } from "../support/stage.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** A ledger with purchases that ended in every way, and one that was cut off in each phase; each corruption works on a copy. */
 let folder: string;

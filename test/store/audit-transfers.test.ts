@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage } from "../support/stage.ts";
 import { transferredOnChain } from "../support/treasury-in-memory.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** What the audit finds in the tables of treasuries: a deposit of 100, one of 50 that is gone, and transfers that are none. */
 

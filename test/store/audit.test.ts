@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { cpSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,8 +20,11 @@ import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { buildGoodLedger, HUGE } from "../support/good-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** A ledger with a warrant in every state, closed while a check was running; each corruption works on a copy. */
 let folder: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import type { Context } from "../../src/services/context.ts";
@@ -9,6 +9,7 @@ import { createNames } from "../../src/store/sql/names.ts";
 import { createPositions } from "../../src/store/sql/positions.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import {
   createCaller,
   createStage,
@@ -19,6 +20,8 @@ import {
   settle,
   warrantIn,
 } from "../support/stage.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** What the commands of one batch need is loaded for all of them at once. An engine that waits for each load needs few of them. */
 

@@ -1,12 +1,15 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
 import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must } from "../support/organisations.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Processes beside each other in one data folder. */
 

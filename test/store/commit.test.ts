@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { expect, spyOn } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -13,7 +13,10 @@ import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { InstanceCommand } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must } from "../support/stage.ts";
+
+const { afterAll, beforeAll, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** Group commit through the store: what one tick gathers is one transaction. */
 describe("the store", () => {

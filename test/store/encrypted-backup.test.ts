@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   copyFileSync,
   existsSync,
@@ -13,6 +13,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { writeBackup } from "../../src/store/sqlite/backup.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Where the copy is while it is not encrypted yet. */
 

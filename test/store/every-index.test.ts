@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import { forgetContents } from "../../src/services/x402/content.ts";
@@ -8,8 +8,11 @@ import type { Needs } from "../../src/store/needs.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { givesAway, openMarket, SELLER_URL } from "../support/market.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
 import { watchStatements } from "../support/watched-statements.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** Each index of the tables serves a read. Without it, that read would go through a whole table. */
 

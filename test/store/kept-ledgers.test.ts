@@ -1,11 +1,14 @@
-import { describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLedger } from "../../src/store/sqlite/open.ts";
 import { createTestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { type KeptLedger, replayAll, showAll } from "./ledgers/kept-ledger.ts";
+
+const { describe, test } = onlyEmbedded(import.meta.path);
 
 /** Ledgers that earlier versions wrote. Each is opened, brought up to date, and says the same as ever. */
 const FOLDER = join(import.meta.dir, "ledgers");

@@ -1,10 +1,13 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { hashSecret } from "../../src/core/api-key.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, must } from "../support/stage.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** API keys that are remembered: what another process does to them counts from the next request on. */
 

@@ -1,16 +1,19 @@
 import type { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ledgerTools } from "../../src/app/ledger.ts";
 import { isRefusal } from "../../src/core/errors.ts";
+import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { NewerLedger, OLDEST_WRITER } from "../../src/store/sqlite/ledger-version.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrate.ts";
 import { connect, openLedger } from "../../src/store/sqlite/open.ts";
 import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
 import { createTestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Which version has opened a ledger, and which may. */
 

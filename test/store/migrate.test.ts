@@ -1,12 +1,16 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
 import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { type Migration, type MigrationStep, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
+import { type Migration, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { newLedgerFolder } from "../support/new-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterEach, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
 
 /** Changes of the tables of a ledger that is in use: the one that 0.1.0 wrote. */
 

@@ -1,10 +1,13 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { openAllRows } from "../support/all-rows.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 let ctx: TestContext;
 beforeEach(async () => {

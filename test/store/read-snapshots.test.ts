@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Reads that share snapshots, and what they wait for. */
 

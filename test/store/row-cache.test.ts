@@ -1,5 +1,5 @@
 /** What commands know from earlier transactions is never stale. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
 import { hold, type Legs, settle, submitPayout } from "../../src/core/postings.ts";
@@ -9,6 +9,9 @@ import { payeeRowKey } from "../../src/store/rows.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { IndexName, LoadedKind } from "../../src/store/view.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 let ctx: TestContext;
 beforeAll(() => {

@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type ApiKey, hashSecret } from "../../src/core/api-key.ts";
 import { deposit } from "../../src/core/postings.ts";
 import type { Change, Put } from "../../src/store/change.ts";
 import type { Scope } from "../../src/store/scope.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage } from "../support/stage.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 /** What was undone was never there: nothing that a process remembers of it may outlive it. */
 

@@ -119,6 +119,7 @@ const TYPES: Readonly<Record<number, string>> = {
   404: "not_found",
   429: "rate_limited",
   500: "api_error",
+  503: "unavailable",
 };
 
 function expectEnvelope(status: number, body: Json, docsUrl: string): void {

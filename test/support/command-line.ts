@@ -43,6 +43,7 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
       serve: () => Promise.reject(new Error("no server here")),
       backUp: () => Promise.reject(new Error("no backup here")),
       restore: () => Promise.reject(new Error("no restore here")),
+      copy: () => Promise.reject(new Error("no copy here")),
       runJob: () => Promise.reject(new Error("no jobs here")),
       demo: () => Promise.reject(new Error("no demo here")),
       replayCheck: (file) => replayCheck({ ...ctx, holdsItsDigest }, file),

@@ -1,5 +1,4 @@
 import { expect } from "bun:test";
-import { rmSync } from "node:fs";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
@@ -27,12 +26,13 @@ import type { After } from "../../src/services/auth/waiting-room.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createLive } from "../../src/services/live/live.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { ALONE } from "../../src/store/instances.ts";
 import { tellingBy } from "./channels.ts";
 import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
 import { evaluate } from "./evaluate.ts";
-import { newLedgerFolder } from "./new-ledger.ts";
-import { openReader, type TestReader } from "./reader.ts";
+import { openTestLedger, type TestLedger } from "./ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "./new-ledger.ts";
+import { openTestStore, type TestStore } from "./store.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
 export type TestContext = Context & {
@@ -40,9 +40,10 @@ export type TestContext = Context & {
   readonly folder: string;
   /** Epoch milliseconds; a test moves it. Where the machine's clock is to be wrong, `aheadMs` says by how much. */
   readonly clock: { now: number; aheadMs: number };
-  readonly store: SqliteStore;
-  /** Reads the ledger at once, on a connection of its own: what is committed, and nothing else. */
-  readonly reader: TestReader["reader"];
+  readonly store: TestStore;
+  /** The ledger as it is stored, on a connection of its own. */
+  readonly ledger: TestLedger;
+  readonly reader: TestLedger["reader"];
   /**
    * Closes the store and removes the folder. A test that moved money audits the ledger here, and it must have no disagreement.
    *
@@ -103,14 +104,8 @@ export function createTestContext(
   const clock = { now: TEST_NOW, aheadMs: 0 };
   const now = () => clock.now + clock.aheadMs;
   const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
-  const store = openSqliteStore(folder, {
-    freeBytes: () => null,
-    version: "0.1.0",
-    now,
-    steadyNow: () => clock.now,
-    newInstanceId: () => createIds(now, random40)("instance"),
-  });
-  const reading = openReader(folder);
+  const store = openTestStore(folder, { now, steadyNow: () => clock.now });
+  const ledger = openTestLedger(folder);
   const inProcess: Context["evaluate"] = async ({ clauses, evidence, schemas, now: at }) =>
     evaluate(clauses, evidence, schemas, at);
   const live = createLive({
@@ -121,7 +116,10 @@ export function createTestContext(
   });
   return {
     store,
-    reader: reading.reader,
+    instances: ALONE,
+    shared: null,
+    ledger,
+    reader: ledger.reader,
     now,
     newId: createIds(now, random40, store.newestIdTime),
     randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
@@ -170,12 +168,14 @@ export function createTestContext(
     folder,
     clock,
     async close(planted) {
-      const problems = (await store.audit()).filter((problem) => !planted?.test(problem));
-      reading.close();
+      const auditing = await Promise.allSettled([store.audit()]); // Whatever it says, the rest is closed.
+      ledger.close();
       live.close();
       await store.close();
-      rmSync(folder, { recursive: true, force: true });
-      expect(problems).toEqual([]);
+      removeLedgerFolder(folder);
+      const [audited] = auditing;
+      if (audited.status === "rejected") throw audited.reason;
+      expect(audited.value.filter((problem) => !planted?.test(problem))).toEqual([]);
     },
   };
 }

@@ -1,41 +1,54 @@
-import { accessSync, constants, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
+import { dropDatabase, newDatabase } from "./databases.ts";
+import { ENGINE } from "./engine.ts";
+import { TEMPORARY } from "./temporary.ts";
 
 /** The file of a migrated ledger without a row. A copy costs little beside migrating, and hundreds of tests need a ledger. */
 let migrated: Uint8Array | null = null;
 
-/** Makes a data folder with a ledger in it that has all tables and no row yet. */
-export function newLedgerFolder(): string {
+/** The addresses of the databases that were made for folders. */
+const databases = new Map<string, string>();
+
+/**
+ * Makes a data folder with a ledger that has all tables and no row yet. On PostgreSQL the ledger is a database that belongs to it.
+ *
+ * @param root the folder that it is in
+ */
+export function newLedgerFolder(root = TEMPORARY): string {
+  const folder = newFolder(root);
+  if (ENGINE === "postgres") {
+    databases.set(folder, newDatabase());
+    return folder;
+  }
   migrated ??= migratedFile();
-  const folder = newFolder();
   writeFileSync(ledgerFile(folder), migrated);
   return folder;
 }
 
-const newFolder = (): string => mkdtempSync(join(ROOT, "holdfast-test-"));
-
-const MEMORY = "/dev/shm";
-const MEMORY_BYTES_MIN = 1024 ** 3;
-
-/** No test needs these ledgers after a crash of the machine, and syncing them to a disk took a third of the tests' time. */
-const ROOT = hasRoom(MEMORY) ? MEMORY : tmpdir();
-
-function hasRoom(folder: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(folder);
-    accessSync(folder, constants.W_OK);
-    return bavail * bsize >= MEMORY_BYTES_MIN;
-  } catch {
-    return false;
-  }
+/** The address of the database that is the ledger of this folder. */
+export function databaseOf(folder: string): string {
+  const url = databases.get(folder);
+  if (url === undefined) throw new Error(`no database was made for ${folder}`);
+  return url;
 }
 
+/** Removes a data folder and its ledger, which nobody may use any more. */
+export function removeLedgerFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  const url = databases.get(folder);
+  if (url === undefined) return;
+  databases.delete(folder);
+  dropDatabase(url);
+}
+
+const newFolder = (root: string): string => mkdtempSync(join(root, "holdfast-test-"));
+
 function migratedFile(): Uint8Array {
-  const folder = newFolder();
+  const folder = newFolder(TEMPORARY);
   const { raw } = connect(ledgerFile(folder), { readonly: false });
   migrate(raw);
   // What is in the write-ahead log is part of this too.

@@ -17,6 +17,7 @@ export const NO_FIGURES: Figures = {
   newestBackup: null,
   anchorLateMs: null,
   leavesToAnchor: 0,
+  ...{ database: null, replicas: [] },
   ready: true,
   connectionsClosed: 0,
   witnesses: [],

@@ -1,20 +1,15 @@
-import { Database } from "bun:sqlite";
-import { join } from "node:path";
+import { openTestLedger, TABLES } from "./ledger.ts";
 
 /** How many rows every table of a ledger has. A refusal must not change it. */
-export function rowCounts(dataFolder: string): Readonly<Record<string, number>> {
-  const database = new Database(join(dataFolder, "holdfast.db"), { readonly: true });
+export function rowCounts(dataFolder: string): Readonly<Record<string, bigint>> {
+  const ledger = openTestLedger(dataFolder);
   try {
-    const tables = database
-      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-      .all();
-    return Object.fromEntries(
-      tables.map(({ name }) => [
-        name,
-        database.query<{ n: number }, []>(`SELECT count(*) AS n FROM "${name}"`).get()?.n ?? 0,
-      ]),
+    const counted = [...TABLES.keys()].map(
+      (table) => `SELECT '${table}' AS "table", count(*) AS n FROM ${table}`,
     );
+    const counts = ledger.rows(counted.join(" UNION ALL "));
+    return Object.fromEntries(counts.map(({ table, n }) => [table, n as bigint]));
   } finally {
-    database.close();
+    ledger.close();
   }
 }

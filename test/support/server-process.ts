@@ -1,14 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Given } from "../../src/core/setting-values.ts";
 import type { Context } from "../../src/services/context.ts";
 import { cheapPasswords } from "./cheap-passwords.ts";
 import { type Client, createClient } from "./client.ts";
+import { databaseSecrets, databaseSettings } from "./database-settings.ts";
+import { openTestLedger, type TestLedger } from "./ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "./new-ledger.ts";
 import { must } from "./organisations.ts";
-import { openReader, type TestReader } from "./reader.ts";
 import { testSettings } from "./server.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
@@ -24,7 +25,7 @@ export type ServerProcess = {
 /** A data folder, servers on it one after the other, and the ledger as seen from outside. */
 export type ServerFolder = {
   readonly folder: string;
-  readonly ctx: Context & Pick<TestReader, "reader">;
+  readonly ctx: Context & Pick<TestLedger, "reader">;
   /**
    * @param secrets settings that no flag gives, such as `WORKER_SECRET`
    * @param ownGroup whether the server and its children are a process group, as a terminal or a service manager makes it
@@ -34,10 +35,10 @@ export type ServerFolder = {
 };
 
 export async function openServerFolder(): Promise<ServerFolder> {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-process-"));
+  const folder = newLedgerFolder(tmpdir());
   const settings = testSettings(folder);
-  const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})));
-  const reading = openReader(folder);
+  const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})), databaseSecrets(folder));
+  const reading = openTestLedger(folder);
   const processes: Bun.Subprocess[] = [];
   return {
     folder,
@@ -50,9 +51,12 @@ export async function openServerFolder(): Promise<ServerFolder> {
       const environment = { ...settings, FETCH_SECONDS: fetchSeconds, ...secrets };
       const child = Bun.spawn([process.execPath, MAIN, "serve", "--json"], {
         cwd: folder,
-        env: Object.fromEntries(
-          Object.entries(environment).map(([name, value]) => [`HOLDFAST_${name}`, value]),
-        ),
+        env: {
+          ...databaseSettings(folder),
+          ...Object.fromEntries(
+            Object.entries(environment).map(([name, value]) => [`HOLDFAST_${name}`, value]),
+          ),
+        },
         stdout: "pipe",
         stderr: "inherit",
         detached: ownGroup,
@@ -75,7 +79,7 @@ export async function openServerFolder(): Promise<ServerFolder> {
       await Promise.all(processes.map(({ exited }) => exited));
       reading.close();
       await close();
-      rmSync(folder, { recursive: true, force: true });
+      removeLedgerFolder(folder);
     },
   };
 }

@@ -1,7 +1,6 @@
 import { expect } from "bun:test";
-import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
-import { NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
+import { readConfig, type Secrets } from "../../src/config.ts";
 import { receiptPages } from "../../src/console/receipt/page.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -20,10 +19,11 @@ import {
   type Reply,
   type SendOptions,
 } from "./client.ts";
-import { createTestContext } from "./context.ts";
-import { newLedgerFolder } from "./new-ledger.ts";
+import { createTestContext, type TestContext } from "./context.ts";
+import { databaseSecrets } from "./database-settings.ts";
+import { openTestLedger } from "./ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "./new-ledger.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
-import { openReader, type TestReader } from "./reader.ts";
 
 /** The refusal that is expected: its status, its code and, where given, how its message starts. */
 export type Refused = readonly [status: number, code: string, start?: string];
@@ -33,7 +33,7 @@ export type Service = Client & {
   readonly url: string;
   /** The link with which the first organisation is made; null where the service has no socket. */
   readonly setUpUrl: string | null;
-  readonly ctx: Context & Pick<TestReader, "reader">;
+  readonly ctx: Context & Pick<TestContext, "ledger" | "reader">;
   organisation(funds?: bigint): Promise<TestOrganisation>;
   /** A valid body of an open, with these fields changed. The deadline is always the same. */
   body(overrides?: object): { readonly [field: string]: unknown };
@@ -131,14 +131,15 @@ export async function startTestServer(
   const folder = newLedgerFolder();
   const config = readConfig({ ...testSettings(folder), ...settings }, {});
   if (isRefusal(config)) throw new Error(config.message);
-  const started = await startServer(config, { ...NO_SECRETS, ...secrets });
+  const started = await startServer(config, { ...databaseSecrets(folder), ...secrets });
   if (isRefusal(started)) throw new Error(started.message);
   const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
-  const reading = openReader(folder);
+  const ledger = openTestLedger(folder);
   const ctx: Service["ctx"] = {
     ...real,
-    reader: reading.reader,
+    ledger,
+    reader: ledger.reader,
     passwords: cheapPasswords(real.passwords),
     // On a busy machine the second that an evaluator has for it may be too short.
     parseSchema: async (schema) => parseSchema(schema),
@@ -146,9 +147,9 @@ export async function startTestServer(
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
   const service = serviceOf(client, url, ctx, folder, async () => {
     const problems = await real.store.audit();
-    reading.close();
+    ledger.close();
     await stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeLedgerFolder(folder);
     expect(problems).toEqual([]);
   });
   return { ...service, setUpUrl: started.setUpUrl };

@@ -9,6 +9,23 @@ export type TableGuard = {
   readonly remove: ((raw: Database) => void) | null;
 };
 
+/** A statement, and what refuses it. On PostgreSQL another guard may be first; null where there is nothing to refuse, as a fraction. */
+export type Wrong = readonly [
+  name: string,
+  sql: () => string,
+  problem: RegExp,
+  postgres?: RegExp | null | undefined,
+];
+
+/** What a trigger refuses already, and the tables still refuse without that trigger. */
+export type Behind = readonly [
+  name: string,
+  trigger: string,
+  sql: () => string,
+  problem: RegExp,
+  postgres?: RegExp | null | undefined,
+];
+
 /** Every guard of a database's own tables. A trigger that refuses nothing is none. */
 export function tableGuards(raw: Database): readonly TableGuard[] {
   const entries = raw

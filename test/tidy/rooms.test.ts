@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { roomProblems } from "./rooms.ts";
+import { engineProblems, roomProblems } from "./rooms.ts";
 
 const problemOf = (path: string, line: string): string | undefined =>
   roomProblems({ path, text: line })[0]?.split(": ")[1];
@@ -32,7 +32,7 @@ const REFUSED: readonly (readonly [path: string, line: string, problem: string])
   [
     "src/services/a.ts",
     'import { Database } from "bun:sqlite";',
-    "only sql and sqlite may import bun:sqlite",
+    "only sql and sqlite and postgres may import bun:sqlite",
   ],
   [
     "src/jobs/a.ts",
@@ -60,4 +60,26 @@ const ALLOWED: readonly (readonly [path: string, line: string])[] = [
 ];
 test.each(ALLOWED)("in %s, %s is allowed", (path, line) => {
   expect(problemOf(path, line)).toBeUndefined();
+});
+
+const WITH_ENGINE: readonly (readonly [path: string, line: string])[] = [
+  ["src/services/log/audit.ts", 'import { auditQuickly } from "../../store/sqlite/audit-threads.ts";'],
+  ["src/core/a.ts", 'import type { PostgresAddress } from "../store/postgres/address.ts";'],
+  ["src/http/a.ts", 'const { openPostgresStore } = await import("../store/postgres/store.ts");'],
+  ["src/jobs/a.ts", 'import { createLoad } from "../store/sql/load.ts";'],
+  ["src/cli/a.ts", 'import { Database } from "bun:sqlite";'],
+  ["src/console/a.tsx", 'import { SQL } from "bun";'],
+  ["src/http/a.ts", 'import { sql } from "drizzle-orm";'],
+];
+test.each(WITH_ENGINE)("in %s, %s names an engine", (path, line) => {
+  expect(engineProblems({ path, text: line })).toHaveLength(1);
+});
+
+test("the composition root may name one, and everybody the seam", () => {
+  const text = 'import { a } from "../store/sqlite/a.ts";';
+  expect(engineProblems({ path: "src/app/a.ts", text })).toEqual([]);
+  expect(engineProblems({ path: "src/jobs/a.ts", text: 'import { b } from "../store/store.ts";' })).toEqual(
+    [],
+  );
+  expect(engineProblems({ path: "src/http/a.ts", text: 'import { serve } from "bun";' })).toEqual([]);
 });

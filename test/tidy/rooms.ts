@@ -9,7 +9,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // The tables and every statement, for both engines.
   sql: ["core", "seam"],
   sqlite: ["core", "seam", "sql", "migrations"],
-  postgres: ["core", "seam", "sql", "migrations"],
+  // It is audited in a file of SQLite, and copied from and into one.
+  postgres: ["core", "seam", "sql", "sqlite", "migrations"],
   platform: ["core"],
   // A verb answers with a resource, and every room that shows answers reads them; the ledger keeps domain types alone.
   resources: ["core"],
@@ -22,7 +23,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   jobs: ["core", "services"],
   // The guided tour runs the whole service, as main does.
   demo: ["app", "config", "core", "types of resources", "services"],
-  config: ["core"],
+  // The address of a database is read as every other setting is.
+  config: ["core", "postgres"],
 };
 const COMPOSITION_ROOT = ["main", "app"];
 
@@ -43,7 +45,7 @@ const PACKAGES_OF_CORE = [
 ];
 /** Packages that only these rooms may use. Every other package is open to every room but core. */
 const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
-  "bun:sqlite": ["sql", "sqlite"],
+  "bun:sqlite": ["sql", "sqlite", "postgres"],
   "drizzle-orm": ["sql", "sqlite", "postgres"],
   "@sigstore/bundle": ["platform"],
   "@sigstore/protobuf-specs": ["platform"],
@@ -70,6 +72,20 @@ export function roomProblems(file: SourceFile): string[] {
       : problemWithPackage(room, found);
     return problem === null ? [] : [`${file.path}:${found.line}: ${problem} (${found.specifier})`];
   });
+}
+
+const WITHOUT_ENGINE = ["core", "resources", "services", "http", "console", "cli", "jobs"];
+const ENGINE = /sqlite|postgres|drizzle|\/store\/sql\//i;
+
+/** Where a file of a room that knows the seam alone imports an engine, or the client of a database. */
+export function engineProblems(file: SourceFile): string[] {
+  const room = roomOf(file.path);
+  if (room === null || !WITHOUT_ENGINE.includes(room)) return [];
+  return importsOf(file)
+    .filter(({ specifier, clause }) =>
+      specifier === "bun" ? /\b(?:SQL|sql)\b/.test(clause) : ENGINE.test(specifier),
+    )
+    .map(({ specifier, line }) => `${file.path}:${line}: ${room} names an engine (${specifier})`);
 }
 
 /** `src/http/routes/x.ts` is in http; the store is two rooms; null for a path that is in none. */

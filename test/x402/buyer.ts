@@ -19,9 +19,9 @@ import {
   type Reply,
   type SendOptions,
 } from "../support/client.ts";
+import { openTestLedger } from "../support/ledger.ts";
 import { noContradiction, noFault } from "../support/no-fault.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
-import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { type Chain, settingsOf, type Wallet } from "./chain.ts";
 
@@ -96,7 +96,7 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
     home.signIn(admin, "sandbox"),
   ]);
   const scope = { organisationId: home.id, mode: "sandbox" } as const;
-  const { reader, close: closeReader } = openReader(folder);
+  const { reader, close: closeReader } = openTestLedger(folder);
   const purchases = () => reader.purchases.list(scope, null, 200);
   return {
     ctx,

@@ -14,8 +14,8 @@ import { readConfig } from "../../src/config.ts";
 import type { Phase } from "../../src/core/x402/purchase.ts";
 import { cheapPasswords } from "../support/cheap-passwords.ts";
 import { type Client, type Credentials, createClient } from "../support/client.ts";
+import { openTestLedger } from "../support/ledger.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
-import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { until } from "../support/until.ts";
 import { FUNDS, SPEC } from "./buyer.ts";
@@ -259,7 +259,7 @@ async function openMachine(chain: Chain, wallet: Wallet) {
   const { X402_SANDBOX_KEY: _, ...open } = settings;
   const config = must(readConfig(open, {}));
   const { ctx: real, close } = await openForCommands(config);
-  const reading = openReader(folder);
+  const reading = openTestLedger(folder);
   const ctx = {
     ...real,
     reader: reading.reader,

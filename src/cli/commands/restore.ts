@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { firstOf } from "../../core/first-of.ts";
 import { printable } from "../../core/hidden-characters.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
-import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
+import { acknowledgeRestore, declareRestore, type RestoreResource } from "../../services/admin/backup.ts";
 import { listTreasuries } from "../../services/admin/treasuries.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
@@ -11,16 +11,20 @@ import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
 
-/** This word is a command, not the name of a file. A file with this name can be given as `./acknowledge`. */
-const ACKNOWLEDGE = "acknowledge";
+/** These words are commands, not names of files. A file with such a name can be given as `./acknowledge`. */
+const WORDS: Readonly<Record<string, { readonly step: string; readonly act: ByWord }>> = {
+  acknowledge: { step: "acknowledging the restore", act: acknowledge },
+  declare: { step: "marking the ledger as restored", act: declare },
+};
+type ByWord = (tools: CommandLineTools, options: DataFlag) => Promise<Printed>;
 
 export function addRestore(program: Command, tools: CommandLineTools): void {
   const restore = program
     .command("restore")
-    .argument("<file>", "a backup; or the word acknowledge")
+    .argument("<file>", "a backup; or the word acknowledge, or declare")
     .summary("put a backup into an empty data folder")
     .description(
-      "Puts a backup into an empty or missing data folder, and audits it. First it is verified: with --key, else with HOLDFAST_BACKUP_KEY or the backup.key of a data folder, the one restored into or the usual one. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
+      "Puts a backup into an empty or missing data folder, and audits it. First it is verified: with --key, else with HOLDFAST_BACKUP_KEY or the backup.key of a data folder, the one restored into or the usual one. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`. Where something else brought the ledger back to an earlier time, such as PostgreSQL's own programs, `holdfast restore declare` says so before a server starts.",
     )
     .option("--key <file>", "the backup.key of the folder that the backup was made of")
     .option(
@@ -40,15 +44,16 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
     "holdfast restore monday.backup --data ./data",
     "holdfast restore monday.backup --key backup.key --passphrase-file passphrase.txt",
     "holdfast restore acknowledge",
+    "holdfast restore declare",
   );
   withCommonFlags(restore).action(async (file: string) => {
     const { data, json, ...options } = restore.opts<CommonFlags & RestoreFlags>();
     const flags = given({ data });
-    const acknowledges = file === ACKNOWLEDGE;
-    const step = acknowledges ? "acknowledging the restore" : "checking the backup and restoring it";
-    const { answer, text } = await showingProgress(tools, { step, json }, () =>
-      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, file, options, flags),
-    );
+    const { step, act } = WORDS[file] ?? {
+      step: "checking the backup and restoring it",
+      act: () => restoreFile(tools, file, options, flags),
+    };
+    const { answer, text } = await showingProgress(tools, { step, json }, () => act(tools, flags));
     tools.print(json ? JSON.stringify(answer) : text);
   });
 }
@@ -128,6 +133,20 @@ async function acknowledge(tools: CommandLineTools, options: DataFlag): Promise<
         ? ""
         : "\nPayouts on chains stop where a wallet has sent what this ledger does not know: see `holdfast treasuries list`, and compare before `holdfast treasuries resume`.";
     const text = `The restore of ${answer.restored_at} is acknowledged; live warrants open again.${payouts}${unverified}`;
+    return { answer, text };
+  } finally {
+    await close();
+  }
+}
+
+async function declare(tools: CommandLineTools, options: DataFlag): Promise<Printed> {
+  const { ctx, close } = orFail(await tools.open({ create: false, ...options }));
+  try {
+    const answer = orFail(await declareRestore(ctx));
+    const text = [
+      `The ledger is marked as restored on ${answer.restored_at}. What came after that moment is lost: warrants, settlements, Idempotency-Keys,`,
+      "revoked keys. Live warrants are refused until you have looked at that and run `holdfast restore acknowledge`. The sandbox is open.",
+    ].join("\n");
     return { answer, text };
   } finally {
     await close();

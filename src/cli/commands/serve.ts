@@ -38,15 +38,18 @@ export function addServe(program: Command, tools: CommandLineTools): void {
   examples(serve, "holdfast serve --port 8080 --data ./data");
   serve.action(async () => {
     const { json, ...flags } = serve.opts<ServeFlags & CommonFlags>();
-    const { url, dataFolder, setUpUrl, stopped } = await showingProgress(
+    const { url, dataFolder, database, setUpUrl, stopped } = await showingProgress(
       tools,
       { step: "starting the service", json },
       async (progress) => orFail(await tools.serve(flags, progress)),
     );
     tools.print(
       json
-        ? JSON.stringify({ object: "server", url, data_folder: dataFolder, set_up_url: setUpUrl })
-        : `Holdfast ${tools.version} listens at ${url}; its data is in ${dataFolder}.`,
+        ? JSON.stringify({
+            ...{ object: "server", url, data_folder: dataFolder },
+            ...{ ...(database !== null && { database }), set_up_url: setUpUrl },
+          })
+        : `Holdfast ${tools.version} listens at ${url}; its data is in ${dataFolder ?? `the database ${database}`}.`,
     );
     if (!json && setUpUrl !== null) {
       tools.print(`There is no organisation yet. Whoever opens this link first, within 30 minutes, makes it and owns it:

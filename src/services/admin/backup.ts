@@ -178,3 +178,26 @@ export function acknowledgeRestore(ctx: Context): Promise<InstanceResource | Ref
     },
   });
 }
+
+/**
+ * Marks the ledger as restored, where something else than Holdfast has brought it back to an earlier time: live money waits then, as after
+ * `holdfast restore`, and the key that cosigned is lost. Where the last restore is not yet acknowledged, nothing changes.
+ */
+export function declareRestore(ctx: Context): Promise<InstanceResource | Refusal> {
+  return ctx.store.execute({
+    scope: null,
+    needs: {},
+    decide({ instance }, now): Decision<InstanceResource> {
+      if (awaitsAcknowledgement(instance)) return { answer: instanceResource(instance) };
+      const { witnessKey, lostWitnessKeys } = instance;
+      const row = {
+        ...{ ...instance, restoredAt: now, acknowledgedAt: null, witnessKey: null },
+        lostWitnessKeys: witnessKey === null ? lostWitnessKeys : [...lostWitnessKeys, witnessKey],
+      };
+      return {
+        answer: instanceResource(row),
+        change: { put: [{ kind: "instance", before: instance, row }] },
+      };
+    },
+  });
+}

@@ -11,11 +11,11 @@ import { createFirstOrganisation, type OrganisationInput } from "./organisations
 export const hasNoOrganisation = async ({ store }: Pick<Context, "store">): Promise<boolean> =>
   !(await store.read(({ organisations }) => organisations.any()));
 
-/** The link with which the first organisation is made; null where there is one already. */
+/** The link with which the first organisation is made; null where there is one already, or another instance has made the link. */
 export async function offerSetUp(ctx: Context): Promise<string | null> {
   if (!(await hasNoOrganisation(ctx))) return null;
   const token = newToken(ctx);
-  ctx.startLinks.add({ kind: "set-up", userId: null }, token);
+  if (!(await ctx.startLinks.offer({ kind: "set-up", userId: null }, token))) return null;
   // The token follows the `#`: browsers do not send that part, so no server logs it.
   return `${new URL(ctx.baseUrl).origin}/console/set-up#${token}`;
 }

@@ -1,6 +1,6 @@
 import type { SignInMeans } from "../../core/auth-session.ts";
 import type { Client } from "../../core/client.ts";
-import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refusedUnshared } from "../../core/errors.ts";
 import type { FailedSignIn } from "../../platform/sign-in-log.ts";
 import type { Context } from "../context.ts";
 import type { Tried } from "./throttle.ts";
@@ -20,7 +20,8 @@ export const triedBy = (by: SignInMeans, { network }: Client): Pick<Tried, "by" 
 
 /**
  * Makes an attempt. It has failed where the answer is `not_authenticated`, or where the work throws. Where too many have
- * failed nothing is tried, and the answer is `rate_limit_exceeded`. Failures leave a trace.
+ * failed nothing is tried, and the answer is `rate_limit_exceeded`, as where other instances cannot be told of it. Failures leave a
+ * trace.
  */
 export async function attemptSignIn<Answer>(
   ctx: Pick<Context, "signInThrottle" | "signInLog" | "signInFailures" | "now">,
@@ -31,20 +32,27 @@ export async function attemptSignIn<Answer>(
     ctx.signInLog.failed({ client, by, why, user });
     ctx.signInFailures.record({ client, by, why, user }, ctx.now());
   };
-  const end = await ctx.signInThrottle.begin({ ...triedBy(by, client), account, trusted }, ctx.now);
+  const end = await ctx.signInThrottle
+    .begin({ ...triedBy(by, client), account, trusted }, ctx.now)
+    .catch(refusedUnshared);
+  if (isRefusal(end)) return end;
   if (!end) {
     leaveTrace("too many failures");
     return TOO_MANY_FAILURES;
   }
   let failed = true;
+  let uncounted: Refusal | null = null;
+  let answer: Answer | Refusal;
   try {
-    const answer = await work();
+    answer = await work();
     failed = isRefusal(answer) && answer.refused === "not_authenticated";
     if (failed) leaveTrace("wrong");
-    return answer;
   } finally {
-    end(failed);
+    const ended = end(failed);
+    if (ended) uncounted = await ended.then(() => null, refusedUnshared);
   }
+  // Whoever guesses is not told of a failure that does not count.
+  return failed ? (uncounted ?? answer) : answer;
 }
 
 const TOO_MANY_FAILURES = refuse(

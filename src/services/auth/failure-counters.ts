@@ -1,4 +1,5 @@
 import { sha256 } from "../../core/canonical.ts";
+import type { AttemptCounter, Attempts } from "../../store/shared-memory.ts";
 
 /** The failures of one account or network in its window. */
 export type Counter = {
@@ -8,6 +9,8 @@ export type Counter = {
   turnedAway: number;
   /** Tries that may still fail. */
   inFlight: number;
+  /** Tries with other instances that may still fail. */
+  elsewhere: number;
   endsAt: number;
   /** Tries that wait for another one to end, in the order of their arrival. */
   waiting: (() => void)[];
@@ -22,16 +25,21 @@ export type FailureRule = { readonly max: number; readonly windowMs: number };
  */
 const SHARED_DIGITS = 3;
 
-/** Counters of one kind, in process memory. None that counts is ever dropped for a new one. */
+/**
+ * Counters of one kind, in process memory. None that counts is ever dropped for a new one. Of instances that share a ledger each has
+ * those that it was asked for, with what all of them have counted.
+ */
 export class FailureCounters {
   /** In the order in which their windows end, but for a clock that jumped. */
   private readonly counters = new Map<string, Counter>();
 
   /**
+   * @param kind by what instances tell these counters from others
    * @param ownMax how many keys have a counter of their own
    * @param secret what strangers do not know
    */
   constructor(
+    private readonly kind: string,
     private readonly rule: FailureRule,
     private readonly ownMax: number,
     private readonly secret: string,
@@ -51,7 +59,24 @@ export class FailureCounters {
   isSpent = ({ failures }: Counter): boolean => failures >= this.rule.max;
 
   /** Whether the tries that are under way could reach the limit. */
-  isFull = ({ failures, inFlight }: Counter): boolean => failures + inFlight >= this.rule.max;
+  isFull = ({ failures, inFlight, elsewhere }: Counter): boolean =>
+    failures + inFlight + elsewhere >= this.rule.max;
+
+  /** Under what instances know a counter. */
+  sharedAs = ({ key }: Counter): AttemptCounter => ({
+    key: `${this.kind} ${key}`,
+    windowMs: this.rule.windowMs,
+  });
+
+  /** Takes over what all instances have counted. */
+  hear(counter: Counter, attempts: Attempts, now: number): void {
+    const heard = attempts.get(this.sharedAs(counter).key);
+    counter.failures = heard?.failures ?? 0;
+    counter.elsewhere = Math.max(0, (heard?.underWay ?? 0) - counter.inFlight);
+    if (!heard) return;
+    counter.endsAt = now + heard.endsInMs;
+    this.counters.set(counter.key, counter);
+  }
 
   get max(): number {
     return this.rule.max;
@@ -83,7 +108,8 @@ export class FailureCounters {
   }
 
   private fresh(key: string, now: number): Counter {
-    return { key, failures: 0, turnedAway: 0, inFlight: 0, endsAt: now + this.rule.windowMs, waiting: [] };
+    const counted = { failures: 0, turnedAway: 0, inFlight: 0, elsewhere: 0 };
+    return { key, ...counted, endsAt: now + this.rule.windowMs, waiting: [] };
   }
 
   private inWindow(counter: Counter, now: number): Counter {

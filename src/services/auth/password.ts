@@ -120,7 +120,9 @@ export async function resetPassword(
   const reset = await attemptSignIn(ctx, attempt, () => resetByLink(ctx, input));
   if (isRefusal(reset)) return reset;
   // A person who forgot the password has probably tried wrong ones. And what strangers guessed was another password.
-  for (const account of accountsOf(reset.person.email)) ctx.signInThrottle.forgive(account, ctx.now());
+  for (const account of accountsOf(reset.person.email)) {
+    await ctx.signInThrottle.forgive(account, ctx.now());
+  }
   logEnded(ctx, client, reset.person, reset.ended, "password reset");
   return null;
 }

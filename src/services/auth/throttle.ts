@@ -1,6 +1,8 @@
 import { widerNetworks } from "../../core/client.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../core/time.ts";
+import type { SharedAttempts } from "../../store/shared-memory.ts";
 import { type Counter, FailureCounters, type FailureRule } from "./failure-counters.ts";
+import { type Counted, type End, TRIES_ALONE, type Tries, triesOfAll } from "./tries.ts";
 import { type After, type RoomLimits, WaitingRoom } from "./waiting-room.ts";
 
 /** A try to show who one is. */
@@ -30,21 +32,21 @@ const COUNTERS_MAX = 50_000;
 /** How many tries may wait for others of the same counter to end. The next one is refused. */
 const QUEUE_MAX = 100;
 
-/** Ends a try. */
-type End = (failed: boolean) => void;
-
 /** What the headers of a refusal say. */
 export type FailureBudget = { readonly limit: number; readonly resetSeconds: number };
 
-/** Counts failures, in process memory. It knows no accounts, so one that does not exist is counted as all are. */
-export type SignInThrottle = {
+/**
+ * Counts failures, in process memory, and with other instances in the memory that they share: then it rejects where that cannot be
+ * reached. It knows no accounts, so one that does not exist is counted as all are.
+ */
+export type SignInThrottle<Ended = void> = {
   /**
    * Begins a try, after it has waited as long as it must; null where too many have failed or wait. Tries that are under way
    * may still fail: where they could reach a limit, this one waits until some of them have ended.
    */
-  begin(tried: Tried, now: () => number): Promise<End | null>;
+  begin(tried: Tried, now: () => number): Promise<End<Ended> | null>;
   /** Forgets the failures of an account. */
-  forgive(account: string, now: number): void;
+  forgive(account: string, now: number): Ended;
   budgetOf(tried: Pick<Tried, "by" | "network">, now: number): FailureBudget;
   /** Lets no try wait any more. */
   close(): void;
@@ -59,19 +61,27 @@ export type ThrottleOptions = {
   readonly room?: RoomLimits;
 };
 
-/** A counter, and the counters that it is one of. */
-type Counted = { readonly counters: FailureCounters; readonly counter: Counter };
+/** The throttle of an instance that has its ledger for itself. */
+export const createSignInThrottle = (options: ThrottleOptions): SignInThrottle =>
+  createThrottle(options, TRIES_ALONE);
 
-export function createSignInThrottle(options: ThrottleOptions): SignInThrottle {
+/** The throttle of one of the instances that share a ledger: each failure counts with all of them. */
+export const createSharedSignInThrottle = (
+  options: ThrottleOptions,
+  shared: SharedAttempts,
+): SignInThrottle<Promise<void>> => createThrottle(options, triesOfAll(shared, options.after));
+
+function createThrottle<Ended>(options: ThrottleOptions, tries: Tries<Ended>): SignInThrottle<Ended> {
   const { after, secret, countersMax = COUNTERS_MAX } = options;
-  const countersFor = (rule: FailureRule) => new FailureCounters(rule, countersMax, secret);
-  const networksOf = () => ({
-    own: countersFor(NETWORK_RULES.own),
-    of56: countersFor(NETWORK_RULES.of56),
-    of48: countersFor(NETWORK_RULES.of48),
+  const countersFor = (kind: string, rule: FailureRule) =>
+    new FailureCounters(kind, rule, countersMax, secret);
+  const networksOf = (by: Tried["by"]) => ({
+    own: countersFor(`${by} network`, NETWORK_RULES.own),
+    of56: countersFor(`${by} /56`, NETWORK_RULES.of56),
+    of48: countersFor(`${by} /48`, NETWORK_RULES.of48),
   });
-  const networks = { password: networksOf(), passkey: networksOf() };
-  const accounts = countersFor(ACCOUNT_RULE);
+  const networks = { password: networksOf("password"), passkey: networksOf("passkey") };
+  const accounts = countersFor("account", ACCOUNT_RULE);
   const room = new WaitingRoom(after, options.room);
 
   function countedNetworks({ by, network }: Pick<Tried, "by" | "network">, now: number): readonly Counted[] {
@@ -92,26 +102,42 @@ export function createSignInThrottle(options: ThrottleOptions): SignInThrottle {
     return false;
   }
 
+  const countedAccount = ({ account }: Tried, now: number): readonly Counted[] =>
+    account === null ? [] : [{ counters: accounts, counter: accounts.of(account, now) }];
+
   return {
     async begin(tried, now) {
+      const allCounted = () => [...countedNetworks(tried, now()), ...countedAccount(tried, now())];
       for (let hasWaited = false; ; ) {
+        const heard = tries.hear(allCounted, now);
+        if (heard) await heard;
         const around = countedNetworks(tried, now());
         if (around.some(isSpent)) return null;
-        const account = tried.account === null ? null : accounts.of(tried.account, now());
-        if (account && accounts.isSpent(account) && !hasWaited) {
-          if (!(await waitIn(account, tried, around))) return null;
+        const ofAccount = countedAccount(tried, now());
+        const spent = ofAccount.find(isSpent);
+        if (spent && !hasWaited) {
+          if (!(await waitIn(spent.counter, tried, around))) return null;
           hasWaited = true;
           continue;
         }
-        const counted = account ? [...around, { counters: accounts, counter: account }] : around;
+        const counted = [...around, ...ofAccount];
         // Whoever has waited for the account goes on, whatever others do there meanwhile.
-        const full = (hasWaited ? around : counted).find(isFull)?.counter;
-        if (!full) return start(counted);
+        const limiting = hasWaited ? around : counted;
+        const full = limiting.find(isFull)?.counter;
+        if (!full) {
+          const started = tries.start(counted, limiting);
+          const end = started instanceof Promise ? await started : started;
+          if (end) return end;
+          continue;
+        }
         if (full.waiting.length >= QUEUE_MAX) return null;
-        await new Promise<void>((go) => full.waiting.push(go));
+        await tries.waitAt(full);
       }
     },
-    forgive: (account, now) => accounts.forgive(account, now),
+    forgive(account, now) {
+      accounts.forgive(account, now);
+      return tries.forgive({ counters: accounts, counter: accounts.of(account, now) });
+    },
     budgetOf(tried, now) {
       const spent = countedNetworks(tried, now).filter(isSpent);
       if (spent.length === 0) return { limit: ACCOUNT_RULE.max, resetSeconds: 1 };
@@ -128,10 +154,3 @@ export function createSignInThrottle(options: ThrottleOptions): SignInThrottle {
 const weightOf = ({ counter: { failures, turnedAway } }: Counted): number => failures + turnedAway;
 const isSpent = ({ counters, counter }: Counted): boolean => counters.isSpent(counter);
 const isFull = ({ counters, counter }: Counted): boolean => counters.isFull(counter);
-
-function start(counted: readonly Counted[]): End {
-  for (const { counters, counter } of counted) counters.begin(counter);
-  return (failed) => {
-    for (const { counters, counter } of counted) counters.end(counter, failed);
-  };
-}

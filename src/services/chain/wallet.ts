@@ -17,7 +17,8 @@ import type { Context } from "../context.ts";
  * The transactions of the instance's own wallets on chains. Whatever sends one begins it here, so that one place gives out nonces:
  * each signing is on disk before it is sent, and it keeps its nonce until a confirmed block has it. So a crash between any two
  * steps sends nothing twice: what was signed is sent again, and a chain takes a nonce once. The server's jobs alone call this, one
- * for each wallet, and a folder has one server.
+ * for each wallet, under a lease. Where an instance that was stopped goes on without it, it may send again what was signed; what it
+ * signs is refused by its nonce, which has one row, or since the row is not as it was seen.
  */
 export type Sending = {
   readonly wallet: EvmWallet;

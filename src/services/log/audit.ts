@@ -162,7 +162,7 @@ async function problemOfCosignature(
   witnesses: readonly NoteKey[],
   verify: Verify,
 ): Promise<string | null> {
-  // The ledger's own audit names it (`store/sqlite/audit/kept.ts`).
+  // The ledger's own audit names it.
   if (checkpoint?.size !== size) return null;
   const lines = parseSignatureLines(line);
   const [signed, ...more] = lines ?? [];

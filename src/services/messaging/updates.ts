@@ -7,6 +7,7 @@ import {
   readCommand,
   type Update,
 } from "../../core/messaging.ts";
+import { HOUR_MS } from "../../core/time.ts";
 import type { Context, Messaging } from "../context.ts";
 import { pressButton } from "./decide.ts";
 import { type Linked, linkChat, unlinkChat } from "./link.ts";
@@ -24,7 +25,7 @@ export async function takeUpdate(ctx: Context, text: string): Promise<Refusal | 
     return null;
   }
   const account = update.kind === "ignored" ? null : await accountOf(ctx, update.chatId);
-  const left = messaging.intake.take(update, account !== null, () => workOn(ctx, messaging, update));
+  const left = messaging.intake.take(update, account !== null, () => workOnce(ctx, messaging, update));
   if (left === "full")
     return refuse("rate_limit_exceeded", "Other updates of the messaging bot are being worked on.");
   if (left !== null) messaging.onIgnored(left);
@@ -33,6 +34,17 @@ export async function takeUpdate(ctx: Context, text: string): Promise<Refusal | 
 
 const accountOf = ({ store }: Context, chatId: string): Promise<MessagingAccount | null> =>
   store.read((reader) => reader.messaging.accountOfChat(chatId));
+
+/** How long instances remember an update: the bot API sends one again where it got no answer. */
+const REMEMBERED_MS = HOUR_MS;
+
+/** Each instance remembers its own updates; one that is sent again may come to another. */
+async function workOnce(ctx: Context, messaging: Messaging, update: Update): Promise<void> {
+  if (ctx.shared && !(await ctx.shared.useOnce(`update of the bot ${update.id}`, REMEMBERED_MS))) {
+    return messaging.onIgnored("known already");
+  }
+  return workOn(ctx, messaging, update);
+}
 
 async function workOn(ctx: Context, { bot }: Messaging, update: Update): Promise<void> {
   if (update.kind === "press") return pressButton(ctx, bot, update);

@@ -1,5 +1,6 @@
 import { type Agent, isKilled, isStopped } from "../../core/agent.ts";
 import { isRefusal, type Refusal, refuse, UndoneFault } from "../../core/errors.ts";
+import { isId } from "../../core/ids.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { allowsSource, refuseSource } from "../../core/session-limits.ts";
 import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
@@ -50,8 +51,12 @@ export async function verifyWarrant(
   const refused = refuseAccess(caller, ACCESS.verifyWarrant);
   if (refused) return refused;
   return inPlace(ctx, caller, gone, async (hasPlace) => {
-    const begun = await beginCheck(ctx, caller, input, idempotency, hasPlace);
-    return isRefusal(begun) || "replayed" in begun ? begun : runCheck(ctx, begun, input.sourceUrl);
+    const check = async () => {
+      const begun = await beginCheck(ctx, caller, input, idempotency, hasPlace);
+      return isRefusal(begun) || "replayed" in begun ? begun : runCheck(ctx, begun, input.sourceUrl);
+    };
+    const mayBegin = hasPlace && isId("warrant", input.warrantId);
+    return mayBegin ? ctx.instances.owning(input.warrantId, check) : check();
   });
 }
 

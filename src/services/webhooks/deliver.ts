@@ -104,7 +104,9 @@ type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
  * slots are taken; each promise in its answer resolves when an attempt is claimed.
  */
 async function claimOf(run: Run, endpoint: Endpoint, again = false): Promise<readonly Promise<void>[]> {
-  const { deliverySlots: slots, store, now } = run.ctx;
+  const { deliverySlots: slots, store, now, instances } = run.ctx;
+  // Its slots are counted in one process: so at most eight attempts are under way, and they keep their order.
+  if (!instances.isMine(endpoint.id)) return [];
   const wanted = slots.free(endpoint, again);
   if (wanted === 0) return [];
   const rowsMax = wanted + slots.taken(endpoint.id).size;

@@ -20,6 +20,8 @@ const STEP = 100;
  * @returns how many there were
  */
 export async function recoverDeliveriesAtStart(ctx: Context): Promise<number> {
+  // Another instance may make the attempt. Where it is dead, its claim ends by itself within half a minute.
+  if (!ctx.instances.alone) return 0;
   let recovered = 0;
   for (;;) {
     const claimed = await ctx.store.read((reader) => reader.deliveries.cutOff(Number.MAX_SAFE_INTEGER, STEP));

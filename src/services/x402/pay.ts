@@ -37,12 +37,15 @@ export async function payForUrl(
   ctx.x402.underWay.add(id);
   try {
     return await inPlace(ctx, caller, gone, async (hasPlace) => {
-      const begun = await beginPurchase(ctx, caller, order, idempotency, { id, hasPlace });
-      if (isRefusal(begun)) return begun;
-      if ("replayed" in begun) return replayWithContent(ctx, begun);
-      const bought = await buy(ctx, caller, order, begun);
-      // From memory: what cost nothing may have made room for something newer already.
-      return isRefusal(bought) ? bought : withContent(bought.answer, bought.bytes);
+      const purchase = async () => {
+        const begun = await beginPurchase(ctx, caller, order, idempotency, { id, hasPlace });
+        if (isRefusal(begun)) return begun;
+        if ("replayed" in begun) return replayWithContent(ctx, begun);
+        const bought = await buy(ctx, caller, order, begun);
+        // From memory: what cost nothing may have made room for something newer already.
+        return isRefusal(bought) ? bought : withContent(bought.answer, bought.bytes);
+      };
+      return hasPlace ? ctx.instances.owning(id, purchase) : purchase();
     });
   } finally {
     ctx.x402.underWay.delete(id);

@@ -34,10 +34,12 @@ export async function recoverPurchase(ctx: Context, { id }: Purchase): Promise<b
   if (underWay.has(id)) return false;
   underWay.add(id);
   try {
-    // It is read again, since it may have ended after it was found.
-    const found = await ctx.store.read((reader) => findCutOff(reader, id));
-    const ended = found !== null && (await endOf(ctx, found));
-    return !isRefusal(ended) && ended !== false;
+    return await ctx.instances.owning(id, async () => {
+      // It is read again, since it may have ended after it was found.
+      const found = await ctx.store.read((reader) => findCutOff(reader, id));
+      const ended = found !== null && (await endOf(ctx, found));
+      return !isRefusal(ended) && ended !== false;
+    });
   } finally {
     underWay.delete(id);
   }

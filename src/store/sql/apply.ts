@@ -65,11 +65,12 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   const deleteUnkept = deletionOfUnkept(raw);
   const payouts = payoutWrites(moves, positions);
   const rows = rowWritesOf(raw, tables);
+  const writeReferred = notingNew(positions);
 
   function write(put: Put, figures: Figures): void {
     switch (put.kind) {
       case "warrant":
-        writeWarrant(put.before, put.row);
+        writeWarrant(moves, positions, put.before, put.row);
         figures.move(put.before, put.row);
         break;
       case "trace":
@@ -83,7 +84,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       }
       case "deposit": {
         const { id, asset } = put.row;
-        const account = openAccount(positions.ofScope(put.row), asset);
+        const account = openAccount(moves, positions, positions.ofScope(put.row), asset);
         positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account }));
         break;
       }
@@ -104,8 +105,15 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       case "auditEntry":
         rows.auditEntry(auditEntryRowOf(put.row));
         break;
+      case "agent":
+        writeReferred("agent", put.before, put.row.id, rows.agent(put.row));
+        break;
+      case "policy":
+      case "verifier":
+        writeReferred(put.kind, null, put.row.id, rows[put.kind](put.row));
+        break;
       case "spendSession":
-        rows.spendSession(put.row);
+        writeReferred("session", put.before, put.row.id, rows.spendSession(put.row));
         figures.hold(put.before, put.row);
         break;
       case "purchase":
@@ -116,20 +124,6 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       default:
         rows[put.kind](put.row);
     }
-  }
-
-  function writeWarrant(before: Warrant | null, row: Warrant): void {
-    if (before === null) {
-      positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
-    } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
-  }
-
-  /** The account of an asset in a scope. The first deposit creates it. */
-  function openAccount(scope: number, asset: string): number {
-    const account = positions.account(scope, asset);
-    if (account !== null) return account;
-    const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n, posted: 0 };
-    return moves.insertAccount({ ...nothing, scope, asset });
   }
 
   function remove({ kind, row }: Deletion): void {
@@ -146,6 +140,44 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     }
     writeFigures(figures, moves, sums);
   };
+}
+
+/** Notes the position of a new row that later ones of the same batch may refer to. */
+const notingNew =
+  (positions: Positions) =>
+  (
+    kind: "agent" | "policy" | "session" | "verifier",
+    before: unknown,
+    id: string,
+    position: number,
+  ): void => {
+    if (before === null) positions.remember(kind, id, position);
+  };
+
+function writeWarrant(
+  moves: Prepared<typeof movesOf>,
+  positions: Positions,
+  before: Warrant | null,
+  row: Warrant,
+): void {
+  if (before === null) {
+    positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
+  } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
+}
+
+/** The account of an asset in a scope. The first deposit creates it. */
+function openAccount(
+  moves: Prepared<typeof movesOf>,
+  positions: Positions,
+  scope: number,
+  asset: string,
+): number {
+  const account = positions.account(scope, asset);
+  if (account !== null) return account;
+  const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, payable: 0n, submitted: 0n, posted: 0 };
+  const opened = moves.insertAccount({ ...nothing, scope, asset });
+  positions.rememberAccount(scope, asset, opened);
+  return opened;
 }
 
 function writeFigures(

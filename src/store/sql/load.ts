@@ -220,10 +220,10 @@ function indexesOf(raw: SqlDatabase): Indexes {
       "SELECT id AS key FROM webhooks WHERE organisation_id = ? AND mode = ? AND disabled = 0 ORDER BY id",
     ),
     newestPolicy: first(
-      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? ORDER BY position DESC LIMIT 1",
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS NOT DISTINCT FROM ? ORDER BY position DESC LIMIT 1",
     ),
     newestPolicyNamed: first(
-      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? AND name = ? ORDER BY version DESC LIMIT 1",
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS NOT DISTINCT FROM ? AND name = ? ORDER BY version DESC LIMIT 1",
     ),
     schemaNamed: first("SELECT id AS key FROM schemas WHERE organisation_id = ? AND name = ?"),
     keyHeldBy: lazily(() => {
@@ -284,7 +284,13 @@ const contentBytesIn = (raw: SqlDatabase): Ask<"contentBytes"> =>
       Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
   });
 
-export function createLoad({ tables, raw }: Connection, positions: Positions, names: Names): Load {
+/** Looks up one row, or asks one index, for the row cache. */
+export type LoadOne = {
+  row<Kind extends LoadedKind>(kind: Kind, key: string, cache: RowCache): void;
+  index<Name extends IndexName>(name: Name, of: IndexTable[Name]["of"], cache: RowCache): void;
+};
+
+export function createLoadOne({ tables, raw }: Connection, positions: Positions, names: Names): LoadOne {
   const lookUps: LookUps = {
     ...peopleLookUps(tables),
     ...rulesLookUps(tables),
@@ -298,20 +304,23 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...messagingLookUps(tables),
   };
   const indexes = indexesOf(raw);
-  const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {
-    const lookUp: LookUpRow<LoadedRows[Kind]> = lookUps[kind];
-    for (const key of keys) cache.loadRow(kind, key, lookUp(key));
+  return {
+    row<Kind extends LoadedKind>(kind: Kind, key: string, cache: RowCache): void {
+      const lookUp: LookUpRow<LoadedRows[Kind]> = lookUps[kind];
+      cache.loadRow(kind, key, lookUp(key));
+    },
+    index<Name extends IndexName>(name: Name, of: IndexTable[Name]["of"], cache: RowCache): void {
+      const ask: Ask<Name> = indexes[name];
+      cache.loadIndex(name, indexKeyOf(of), ask(of));
+    },
   };
-  const loadIndex = <Name extends IndexName>(
-    name: Name,
-    asked: Iterable<IndexTable[Name]["of"]>,
-    cache: RowCache,
-  ): void => {
-    const ask: Ask<Name> = indexes[name];
-    for (const of of asked) cache.loadIndex(name, indexKeyOf(of), ask(of));
-  };
+}
+
+export function createLoad(connection: Connection, positions: Positions, names: Names): Load {
+  const one = createLoadOne(connection, positions, names);
   return (missing, cache) => {
-    for (const [kind, keys] of missing.rows) loadRows(kind, keys, cache);
-    for (const [name, asked] of missing.indexes) loadIndex(name, asked.values(), cache);
+    for (const [kind, keys] of missing.rows) for (const key of keys) one.row(kind, key, cache);
+    for (const [name, asked] of missing.indexes)
+      for (const of of asked.values()) one.index(name, of as never, cache);
   };
 }

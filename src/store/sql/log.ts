@@ -13,11 +13,11 @@ import { logCheckpoints, logTiles, solvencyStatements } from "./tables/log.ts";
 /** How many leaves the log has. The indexes of leaves answer it at once. */
 const SIZE = `SELECT coalesce(max(size), 0) AS size FROM (
   SELECT max(leaf_index) + 1 AS size FROM trace WHERE leaf_index IS NOT NULL
-  UNION ALL SELECT max(leaf_index) + 1 FROM solvency_statements WHERE leaf_index IS NOT NULL)`;
+  UNION ALL SELECT max(leaf_index) + 1 FROM solvency_statements WHERE leaf_index IS NOT NULL) AS sizes`;
 
 /** The entries of the log from leaf ?1 up to leaf ?2, without that one. */
 export const ENTRIES = `SELECT leaf_index AS leaf, entry_hash AS hash FROM trace WHERE leaf_index >= ?1 AND leaf_index < ?2
-  UNION ALL SELECT leaf_index, entry_hash FROM solvency_statements WHERE leaf_index >= ?1 AND leaf_index < ?2`;
+  UNION ALL SELECT leaf_index AS leaf, entry_hash AS hash FROM solvency_statements WHERE leaf_index >= ?1 AND leaf_index < ?2`;
 
 export function sizeOfLog(raw: SqlDatabase): () => number {
   const statement = raw.prepare<{ size: bigint }, []>(SIZE);

@@ -133,8 +133,13 @@ export function payoutWrites(
       }
     },
     /** A payee's account. The first payment makes it. */
-    openPayee: (account: number, payee: string): number =>
-      positions.payee(account, payee) ?? moves.insertPayee({ ...NOTHING_PAID, account, payee }),
+    openPayee(account: number, payee: string): number {
+      const known = positions.payee(account, payee);
+      if (known !== null) return known;
+      const opened = moves.insertPayee({ ...NOTHING_PAID, account, payee });
+      positions.rememberPayee(account, payee, opened);
+      return opened;
+    },
   };
 }
 

@@ -38,7 +38,12 @@ export type Positions = {
    * @throws where there is no such organisation
    */
   ofScope(scope: Scope): number;
-  remember(kind: "correction" | "deposit" | "payout" | "warrant", id: string, position: number): void;
+  /** Notes the position of a row that was written. Who is asked for it need not read it. */
+  remember(kind: Exclude<Kind, "account" | "payee" | "scope">, id: string, position: number): void;
+  rememberAccount(scope: number, asset: string, position: number): void;
+  rememberPayee(account: number, payee: string, position: number): void;
+  /** From now on notes the positions of rows that are written. The answer forgets those. */
+  draft(): () => void;
   forget(): void;
 };
 
@@ -64,6 +69,9 @@ export function createPositions(database: SqlDatabase): Positions {
     ofScope: ({ organisationId, mode }) =>
       mustFind("scope", `${organisationId} ${mode}`, organisationId, mode),
     remember: (kind, id, position) => rows.remember(kind, id, { position }),
+    rememberAccount: (scope, asset, position) => rows.remember("account", `${scope} ${asset}`, { position }),
+    rememberPayee: (account, payee, position) => rows.remember("payee", `${account} ${payee}`, { position }),
+    draft: rows.draft,
     forget: rows.forget,
   };
 }

@@ -176,7 +176,7 @@ const NEWEST_PAYOUT_SQL = `SELECT id AS key FROM payouts WHERE position = (
        (status) =>
          `SELECT max(position) AS newest FROM payouts WHERE payee = (SELECT position FROM payees WHERE account = ${ACCOUNT_SQL} AND payee = ?4) AND status = '${status}'`,
      )
-     .join(" UNION ALL ")}))`;
+     .join(" UNION ALL ")}) AS of_status)`;
 
 export const SENT_SQL = `FROM payout_transactions JOIN payouts ON payouts.position = payout
    WHERE payout_transactions.account = ${ACCOUNT_SQL} AND by_person = 0 AND recorded_at > ?4 AND status <> 'failed'`;
@@ -197,7 +197,7 @@ export const railIndexes = (
   }),
   sentSince: lazily(() => {
     const statement = raw.prepare<{ sum: bigint }, [string, string, string, number]>(
-      `SELECT coalesce(sum(amount), 0) AS sum ${SENT_SQL}`,
+      `SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) AS sum ${SENT_SQL}`,
     );
     return (of) => statement.get(...of)?.sum ?? 0n;
   }),

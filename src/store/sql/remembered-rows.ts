@@ -11,6 +11,8 @@ export type RememberedRows<Kind extends string, Key> = {
   /** Null where there is no such row. That is not remembered, since the row may come later. */
   find(kind: Kind, key: Key, ...bindings: SqlValue[]): unknown;
   remember(kind: Kind, key: Key, row: unknown): void;
+  /** From now on notes what is remembered, apart from what is found. The answer forgets that. */
+  draft(): () => void;
   forget(): void;
 };
 
@@ -20,6 +22,7 @@ export function createRememberedRows<Kind extends string, Key>(
 ): RememberedRows<Kind, Key> {
   const known = new Map<Kind, Map<Key, unknown>>();
   const statements = new Map<Kind, ReturnType<typeof prepare>>();
+  let drafted: (readonly [Kind, Key])[] = [];
   const prepare = (kind: Kind) => database.prepare<unknown, SqlValue[]>(lookUps[kind]);
 
   function remember(kind: Kind, key: Key, row: unknown): void {
@@ -45,7 +48,17 @@ export function createRememberedRows<Kind extends string, Key>(
       if (row !== null) remember(kind, key, row);
       return row;
     },
-    remember,
+    remember(kind, key, row) {
+      remember(kind, key, row);
+      drafted.push([kind, key]);
+    },
+    draft() {
+      const noted: typeof drafted = [];
+      drafted = noted;
+      return () => {
+        for (const [kind, key] of noted.splice(0)) known.get(kind)?.delete(key);
+      };
+    },
     forget: () => known.clear(),
   };
 }

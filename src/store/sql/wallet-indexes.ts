@@ -24,11 +24,11 @@ export const walletIndexes = (
  */
 function openAuthorizationsIn(raw: SqlDatabase): Ask<"openAuthorizations"> {
   const sumWhere = (condition: string) =>
-    `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases
+    `SELECT CAST(coalesce(sum(quoted_amount), 0) AS BIGINT) AS sum FROM purchases
      WHERE payer = ?1 AND chain_id = ?2 AND contract = ?3 AND payer IS NOT NULL AND ${condition}`;
   return lazily(() => {
     const open = raw.prepare<{ sum: bigint }, [string, number, string]>(
-      sumWhere("known IS NOT 'paid' AND known IS NOT 'unpaid'"),
+      sumWhere("known IS DISTINCT FROM 'paid' AND known IS DISTINCT FROM 'unpaid'"),
     );
     const paid = raw.prepare<{ sum: bigint }, [string, number, string, number]>(
       sumWhere("known = 'paid' AND answered_at >= ?4"),

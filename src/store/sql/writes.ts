@@ -180,14 +180,8 @@ export function purchaseRows(tables: Tables) {
 }
 
 const INSTANCE_CHANGES = [
-  "baseUrl",
-  "chainIds",
-  "retentionMarks",
-  "idempotencyDays",
-  "capsuleDays",
-  "restoredAt",
-  "acknowledgedAt",
-  "witnessKey",
+  ...(["baseUrl", "chainIds", "retentionMarks", "idempotencyDays", "capsuleDays"] as const),
+  ...(["restoredAt", "acknowledgedAt", "witnessKey", "lostWitnessKeys"] as const),
 ] as const;
 
 /** The instance, endpoints and deliveries: inserted, or updated. */

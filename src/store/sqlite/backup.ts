@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
@@ -7,7 +7,7 @@ import { firstOf } from "../../core/first-of.ts";
 import { auditLedger } from "./audit.ts";
 import { appendLastLine } from "./last-line.ts";
 import { ledgerFile } from "./ledger-file.ts";
-import { publishFile, syncPath } from "./new-file.ts";
+import { publishFile, removeCutOff, syncPath } from "./new-file.ts";
 import { schemaDisagreements } from "./schema.ts";
 
 /** The texts of key files by their names. A backup contains them unencrypted. */
@@ -62,7 +62,7 @@ export async function writeBackup(
   const draft = `${file}.${process.pid}.part`;
   // What is to be encrypted is never on the backup's disk in the clear: that disk may be somebody else's.
   const copy = encrypt ? join(dataFolder, `backup.${process.pid}.part`) : draft;
-  removeCutOff(dataFolder);
+  removeCutOff(dataFolder, COPY);
   try {
     // The files are created with their mode before anything is written, so that nobody else can ever read them.
     for (const path of new Set([draft, copy])) closeSync(openSync(path, "w", 0o600));
@@ -86,22 +86,6 @@ export async function writeBackup(
 
 /** The copy of a ledger that is to be encrypted, by the process that makes it. */
 const COPY = /^backup\.(\d+)\.part(-journal)?$/;
-
-/** Removes the copies of processes that were killed. */
-function removeCutOff(dataFolder: string): void {
-  for (const name of readdirSync(dataFolder)) {
-    const [, pid] = COPY.exec(name) ?? [];
-    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(dataFolder, name), { force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
-}
 
 function copyLedger(dataFolder: string, copy: string): void {
   const ledger = new Database(ledgerFile(dataFolder), { readonly: true, safeIntegers: true });

@@ -1,13 +1,11 @@
 import type { Database } from "bun:sqlite";
-
-/**
- * The oldest version that may write what this one writes. It is raised by a change that an older executable would get wrong: it
- * would not know a column that decides something, or an encoding.
- */
-export const OLDEST_WRITER = "0.1.0";
-
-/** The ledger must not be opened by this executable, which is too old for it. */
-export class NewerLedger extends Error {}
+import {
+  type LedgerVersions,
+  type NewerLedger,
+  newerThan,
+  newest,
+  OLDEST_WRITER,
+} from "../sql/ledger-version.ts";
 
 /** The tables must be changed, which waits until the server of an older version has stopped. */
 export class OlderServer extends Error {
@@ -22,11 +20,7 @@ export class OlderServer extends Error {
 export function newerLedger(raw: Database, version: string): NewerLedger | null {
   const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = 'instances'").get() !== null;
   const row = isThere ? versionsOf(raw) : null;
-  return row && Bun.semver.order(version, row.oldest_writer) < 0
-    ? new NewerLedger(
-        `the ledger in it was written by Holdfast ${row.version}, and may be opened by ${row.oldest_writer} or newer; this is ${version}`,
-      )
-    : null;
+  return row && newerThan(version, row);
 }
 
 /** Why this version knows nothing of a ledger whose tables had changes that it does not know. */
@@ -36,7 +30,7 @@ export const newerTables = (raw: Database, version: string): string =>
 /** Keeps the newest version that has opened the ledger. Called once its tables are up to date. */
 export function keepVersion(raw: Database, version: string): void {
   const row = versionsOf(raw);
-  if (row && Bun.semver.order(version, row.version) > 0)
+  if (row && newest(version, row.version) !== row.version)
     raw.query("UPDATE instances SET version = ?").run(version);
   raiseOldestWriter(raw);
 }
@@ -44,11 +38,9 @@ export function keepVersion(raw: Database, version: string): void {
 /** Keeps the oldest version that may write from now on. Called in the transaction that changes the tables, so that no older one comes between. */
 export function raiseOldestWriter(raw: Database): void {
   const row = versionsOf(raw);
-  if (row && Bun.semver.order(OLDEST_WRITER, row.oldest_writer) > 0)
+  if (row && newest(OLDEST_WRITER, row.oldest_writer) !== row.oldest_writer)
     raw.query("UPDATE instances SET oldest_writer = ?").run(OLDEST_WRITER);
 }
 
 const versionsOf = (raw: Database) =>
-  raw
-    .query<{ version: string; oldest_writer: string }, []>("SELECT version, oldest_writer FROM instances")
-    .get();
+  raw.query<LedgerVersions, []>("SELECT version, oldest_writer FROM instances").get();

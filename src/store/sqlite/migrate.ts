@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
 import { digestedTables, fillDigests, hasRows } from "./fill-digests.ts";
 import { raiseOldestWriter } from "./ledger-version.ts";
 import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
@@ -9,21 +10,6 @@ export type Migration = Pick<MigrationMeta, "sql" | "hash" | "folderMillis">;
 
 /** Every change of the tables that this version knows, in order. */
 export const migrations = (): readonly Migration[] => embeddedMigrations() as MigrationMeta[];
-
-/** Follows a change of the tables, which takes minutes where a large table is made anew or gets digests. */
-export type MigrationWatch = {
-  /** Called before the work on a ledger that is not new, with how many changes are to be made. */
-  onPending(changes: number): void;
-  /** Called after each of these, and now and then while rows are written again. */
-  onProgress(step: MigrationStep): void;
-};
-
-/** How many of the changes are made; or how many rows of a table have their digests. */
-export type MigrationStep = {
-  readonly of: "changes" | { readonly rowsOf: string };
-  readonly done: number;
-  readonly total: number;
-};
 
 /** What drizzle's own migrator keeps, so that its tools can read it. */
 export const APPLIED = "__drizzle_migrations";

@@ -1,5 +1,15 @@
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 
 /** Waits until a file's content, or a folder's list of names, is on disk. */
 export function syncPath(path: string): void {
@@ -37,4 +47,25 @@ export function publishFile(draft: string, file: string): boolean {
   rmSync(draft, { force: true });
   syncPath(dirname(file));
   return true;
+}
+
+/**
+ * Removes what processes that were killed left in a folder.
+ *
+ * @param pattern of the names; its first group is the process's id
+ */
+export function removeCutOff(folder: string, pattern: RegExp): void {
+  for (const name of readdirSync(folder)) {
+    const [, pid] = pattern.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
 }

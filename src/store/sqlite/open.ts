@@ -1,9 +1,11 @@
 import { Database } from "bun:sqlite";
 import { chmodSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { OLDEST_WRITER } from "../sql/ledger-version.ts";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
 import { ledgerFile } from "./ledger-file.ts";
-import { keepVersion, newerLedger, OLDEST_WRITER } from "./ledger-version.ts";
-import { type MigrationWatch, migrate, migrations } from "./migrate.ts";
+import { keepVersion, newerLedger } from "./ledger-version.ts";
+import { migrate, migrations } from "./migrate.ts";
 import { makeFolder } from "./new-file.ts";
 
 /** A connection: drizzle's view of it, and bun's own for pragmas and transactions. */

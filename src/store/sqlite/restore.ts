@@ -26,7 +26,7 @@ import { makeFolder, publishFile, syncPath } from "./new-file.ts";
 import { schemaDifferences } from "./schema.ts";
 
 /**
- * The folder in which a restore works until everything is checked. It exists while a restore runs, and after
+ * The folder in which a restore works until everything is checked, and a copy from PostgreSQL too. It exists while one runs, and after
  * one was cut off.
  */
 const STAGING = "restoring";
@@ -40,7 +40,7 @@ export const refuseHalfRestored = (dataFolder: string): Refusal | null =>
   existsSync(join(dataFolder, STAGING)) && !hasLedger(dataFolder)
     ? refuseField(
         "HOLDFAST_DATA",
-        `a restore into ${dataFolder} is under way, or was cut off: empty it then, and restore again`,
+        `a restore or a copy into ${dataFolder} is under way, or was cut off: empty it then, and begin again`,
       )
     : null;
 
@@ -110,17 +110,10 @@ export async function restoreBackup(
   means: RestoreMeans,
 ): Promise<Restored | Refusal> {
   const { file, unverified } = what;
-  const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
-  if (occupied) return occupied;
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
     return refuseField("file", `there is no file ${file}`);
   }
-  const isNew = !existsSync(dataFolder);
-  makeFolder(dataFolder);
-  const staging = join(dataFolder, STAGING);
-  // Where two restores run at once, one of them fails here.
-  mkdirSync(staging, { mode: 0o700 });
-  try {
+  return inStaging(dataFolder, async (staging) => {
     const staged = ledgerFile(staging);
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
@@ -134,6 +127,26 @@ export async function restoreBackup(
     syncPath(staged);
     publishAll(staging, dataFolder, [...means.keepKeys(staging, found), LEDGER_FILE]);
     return found;
+  });
+}
+
+/**
+ * Makes a ledger in a folder of its own inside an empty or missing data folder. The work moves it out when it is complete: until then
+ * no server starts on the data folder. Refused where that contains anything; after a refusal it is as it was.
+ */
+export async function inStaging<Made>(
+  dataFolder: string,
+  work: (staging: string) => Promise<Made | Refusal>,
+): Promise<Made | Refusal> {
+  const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
+  if (occupied) return occupied;
+  const isNew = !existsSync(dataFolder);
+  makeFolder(dataFolder);
+  const staging = join(dataFolder, STAGING);
+  // Where two work at once, one of them fails here.
+  mkdirSync(staging, { mode: 0o700 });
+  try {
+    return await work(staging);
   } finally {
     rmSync(staging, { recursive: true, force: true });
     if (isNew && readdirSync(dataFolder).length === 0) rmdirSync(dataFolder);
@@ -149,7 +162,7 @@ function refuseOccupied(dataFolder: string): Refusal | null {
     ? null
     : refuseField(
         "HOLDFAST_DATA",
-        `${dataFolder} is not empty (${found} is there), and a restore overwrites nothing; choose another folder`,
+        `${dataFolder} is not empty (${found} is there), and nothing is overwritten; choose another folder`,
       );
 }
 

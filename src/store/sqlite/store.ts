@@ -3,10 +3,14 @@ import { FREE_BYTES_MIN_OF_CAPSULES, FREE_BYTES_MIN_OF_SANDBOX } from "../../cor
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import { createApply } from "../sql/apply.ts";
+import type { NewerLedger } from "../sql/ledger-version.ts";
 import { createLoad } from "../sql/load.ts";
 import { createLogWriter, type LogWriter } from "../sql/log.ts";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
 import { createNames } from "../sql/names.ts";
+import { newestIdTime } from "../sql/newest-id.ts";
 import { createPositions } from "../sql/positions.ts";
+import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { auditQuickly } from "./audit-threads.ts";
 import { type CommitQueue, createCommitQueue } from "./commit.ts";
@@ -14,12 +18,9 @@ import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
-import { type NewerLedger, newerLedger } from "./ledger-version.ts";
-import type { MigrationWatch } from "./migrate.ts";
-import { newestIdTime } from "./newest-id.ts";
+import { newerLedger } from "./ledger-version.ts";
 import { connect, openLedger } from "./open.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
-import { createWatchers } from "./watchers.ts";
 
 export type SqliteStoreOptions = {
   /** The version of this executable. */
@@ -71,7 +72,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     snapshots.refresh,
   );
   const apply = createApply(writer, positions);
-  const watchers = createWatchers(writer.raw, snapshots.refresh);
+  const watchers = createWatchers(othersCommitsIn(writer.raw, snapshots.refresh));
   let newer: NewerLedger | null = null;
   /** Whether the present transaction writes rows of commands, which carry its time. */
   let records = false;
@@ -147,6 +148,19 @@ function writesLog(
     extendLog: (entriesMax) => runBeside(() => log.extend(entriesMax)),
     keepCheckpoint: (checkpoint) => runBeside(() => log.keepCheckpoint(checkpoint)),
     keepStatement: (statement) => runBeside(() => log.keepStatement(statement)),
+  };
+}
+
+/** Asks whether another process has committed. Then no later read may use an older snapshot. */
+function othersCommitsIn(writer: Database, onOthersCommit: () => void): () => boolean {
+  const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
+  let version: bigint | undefined;
+  return () => {
+    const current = dataVersion.get()?.data_version;
+    const isOthers = version !== undefined && current !== version;
+    version = current;
+    if (isOthers) onOthersCommit();
+    return isOthers;
   };
 }
 

@@ -8,7 +8,6 @@ import { createPolicy } from "../../../src/services/admin/policies.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
-import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
@@ -22,6 +21,7 @@ import {
   verify,
   warrantIn,
 } from "../../support/stage.ts";
+import { openTestStore, type TestStore } from "../../support/store.ts";
 
 /**
  * Every command runs in a process of its own. The clock may be set back between two commands, and the command
@@ -35,7 +35,7 @@ beforeEach(async () => {
   ctx = createTestContext(SCRIPTED);
   stage = await createStage(ctx);
 });
-let opened: SqliteStore[] = [];
+let opened: TestStore[] = [];
 afterEach(async () => {
   for (const store of opened) await store.close();
   opened = [];
@@ -44,13 +44,7 @@ afterEach(async () => {
 
 /** The same ledger, in a process that starts now. */
 function nextProcess(): Context {
-  const store = openSqliteStore(ctx.folder, {
-    freeBytes: () => null,
-    version: "0.1.0",
-    now: ctx.now,
-    steadyNow: ctx.now,
-    newInstanceId: () => "ins_none",
-  });
+  const store = openTestStore(ctx.folder, { now: ctx.now });
   opened.push(store);
   return { ...ctx, store, newId: createIds(ctx.now, () => 2, store.newestIdTime) };
 }

@@ -1,7 +1,5 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createPublicKey, verify as verifySignature } from "node:crypto";
-import { join } from "node:path";
 import { parseCheckpoint } from "../../../src/core/checkpoint.ts";
 import { leafHash, verifyInclusion } from "../../../src/core/merkle.ts";
 import { parseSignedNote } from "../../../src/core/signed-note.ts";
@@ -108,10 +106,9 @@ describe("anchoring", () => {
 
 test("entries on both sides of one that is a leaf become leaves in their order", async () => {
   const hashes = (await opened(5)).map((id) => ctx.reader.trace.entry(id, 0)!.entryHash);
-  const raw = new Database(join(ctx.folder, "holdfast.db"));
-  raw.run("UPDATE trace SET leaf_index = 0 WHERE entry_hash = ?", [Uint8Array.fromHex(hashes[2]!)]);
-  raw.run("INSERT INTO log_tiles VALUES (0, 0, ?)", [leafHash(Uint8Array.fromHex(hashes[2]!))]);
-  raw.close();
+  const hash = Uint8Array.fromHex(hashes[2]!);
+  ctx.ledger.change("UPDATE trace SET leaf_index = 0 WHERE entry_hash = ?", hash);
+  ctx.ledger.change("INSERT INTO log_tiles (rowid, level, tile, hashes) VALUES (1, 0, 0, ?)", leafHash(hash));
   expect(await anchor(ctx)).toBe(4);
   expect(ctx.reader.log.entryHashes(0, 10).map((hash) => hash.toHex())).toEqual(
     [2, 0, 1, 3, 4].map((at) => hashes[at]!),
@@ -123,17 +120,13 @@ describe("a log whose stored hashes were changed", () => {
   const TILE = "log_tiles WHERE level = 0 AND tile = 0";
   /** Writes 32 bytes into the tile by hand, past its guard, and gives those that were there. */
   function exchange(leaf: number, hash: Uint8Array): Uint8Array {
-    const raw = new Database(join(ctx.folder, "holdfast.db"));
-    const { hashes } = raw.query<{ hashes: Uint8Array }, []>(`SELECT hashes FROM ${TILE}`).get()!;
+    const [tile] = ctx.ledger.rows(`SELECT hashes FROM ${TILE}`);
+    const hashes = new Uint8Array(tile?.hashes as Uint8Array);
     const before = hashes.slice(leaf * 32, (leaf + 1) * 32);
     hashes.set(hash, leaf * 32);
-    const { sql } = raw
-      .query<{ sql: string }, []>("SELECT sql FROM sqlite_master WHERE name = 'log_tiles_only_grow'")
-      .get()!;
-    raw.run("DROP TRIGGER log_tiles_only_grow");
-    raw.run("UPDATE log_tiles SET hashes = ? WHERE level = 0 AND tile = 0", [hashes]);
-    raw.run(sql);
-    raw.close();
+    ctx.ledger.unguarded(() => {
+      ctx.ledger.change("UPDATE log_tiles SET hashes = ? WHERE level = 0 AND tile = 0", hashes);
+    });
     return before;
   }
 

@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { signInIdOf } from "../../../src/core/auth-session.ts";
 import { isRefusal } from "../../../src/core/errors.ts";
 import type { PersonCaller } from "../../../src/core/roles.ts";
@@ -325,7 +323,7 @@ describe("a device", () => {
 
   test("has its secret encrypted in the ledger, and neither that nor its address in the audit log", async () => {
     const { auth, endpoint, p256dh } = await added(stage.operator);
-    const kept = readFileSync(join(ctx.folder, "holdfast.db-wal")).toString("latin1");
+    const kept = ctx.ledger.bytes();
     expect([kept.includes(auth), kept.includes(p256dh)]).toEqual([false, true]);
     const [entry] = entries();
     expect(entry?.after).toEqual({

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { join } from "node:path";
 import { sha256 } from "../../../src/core/canonical.ts";
 import { logNameOf } from "../../../src/core/log.ts";
 import { parseSignedNote } from "../../../src/core/signed-note.ts";
@@ -102,15 +100,9 @@ test("a statement that another key signed is named", async () => {
 });
 
 test("payees that do not add up to their accounts are named, and nothing is signed over them", async () => {
-  const raw = new Database(join(ctx.folder, "holdfast.db"), { readwrite: true });
-  for (const { name } of raw
-    .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'payees'",
-    )
-    .all())
-    raw.run(`DROP TRIGGER ${name}`);
-  raw.run("UPDATE payees SET payable = payable - 1 WHERE payee = 'acme'");
-  raw.close();
+  ctx.ledger.unguarded(() => {
+    ctx.ledger.change("UPDATE payees SET payable = payable - 1 WHERE payee = 'acme'");
+  });
   planted = /payee/;
   const problem = "the payees of live USDC do not sum up to what their accounts say; run holdfast audit";
   expect(await auditNewestStatements(ctx)).toEqual([`statement 1: ${problem}`]);

@@ -6,7 +6,6 @@ import type { KeyCaller } from "../../../src/core/roles.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/core/time.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession, type SessionInput } from "../../../src/services/admin/sessions.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
@@ -18,6 +17,7 @@ import {
   settle,
   warrantIn,
 } from "../../support/stage.ts";
+import { openTestStore } from "../../support/store.ts";
 
 /** What a session may hold within an hour and within a day (docs/sessions, "Windows and lists"). */
 
@@ -128,14 +128,8 @@ test("a clock that is set ahead, or back, makes no room", async () => {
 
 /** What an open answers after a restart, by a machine whose clock says this. */
 async function restarted(now: number, amount: number) {
-  const store = openSqliteStore(ctx.folder, {
-    freeBytes: () => null,
-    version: "0.1.0",
-    now: () => now,
-    // A clock of the new process alone.
-    steadyNow: () => 5,
-    newInstanceId: () => "ins_none",
-  });
+  // Its steady clock is of the new process alone.
+  const store = openTestStore(ctx.folder, { now: () => now, steadyNow: () => 5 });
   const code = codeOf(
     await open({ ...stage, ctx: { ...ctx, now: () => now, store } }, caller, {
       agent_id: caller.agentId,

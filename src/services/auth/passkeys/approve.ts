@@ -83,7 +83,9 @@ export async function challengeFor(
   const statement = statementOf(signed, newToken(ctx));
   const challenge = challengeOf(statement);
   const asker = { kind: "person", id: signed.userId } as const;
-  ctx.passkeyChallenges.add(challenge, asker, { kind: "decision", signed, statement }, ctx.now());
+  const ceremony = { kind: "decision", signed, statement } as const;
+  const unshared = await ctx.passkeyChallenges.add(challenge, asker, ceremony, ctx.now());
+  if (unshared) return unshared;
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS, passkeys);
 }
 
@@ -101,7 +103,8 @@ export async function approveDecision(
   const { user, passkey } = found;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  const answered = await takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  if (isRefusal(answered)) return answered;
   if (answered?.ceremony.kind !== "decision") return challengeGone();
   const { challenge, ceremony } = answered;
   const { signed, statement } = ceremony;

@@ -1,4 +1,5 @@
 import { sha256 } from "../../../core/canonical.ts";
+import { isRefusal, type Refusal } from "../../../core/errors.ts";
 import { PASSKEY_TTL_MS, type SignedDecision, type Statement } from "../../../core/passkey.ts";
 
 /** What a challenge was issued for. */
@@ -13,24 +14,31 @@ export type Ceremony =
  */
 export type Asker = { readonly kind: "person" | "address"; readonly id: string };
 
-/** Challenges that wait for their answer, in process memory. Each is good for 120 s and for one answer. */
+/** Challenges that wait for their answer. Each is good for 120 s and for one answer. */
 export type PendingChallenges = {
-  add(challenge: string, asker: Asker, ceremony: Ceremony, now: number): void;
+  /** Refused where other instances have to know of it and cannot be told. */
+  add(challenge: string, asker: Asker, ceremony: Ceremony, now: number): Added | Promise<Added>;
+  /** The challenge for a sign-in that a stranger begins. @param nonce random, and used for nothing else */
+  forSignIn(nonce: string, address: string, now: number): string;
   /**
    * What the challenge was issued for; null where it was never issued, has expired, or was answered before.
    */
-  take(challenge: string, now: number): Ceremony | null;
+  take(challenge: string, now: number): Taken | Promise<Taken>;
+  /** Whether the challenge of a sign-in, which was taken and whose answer was verified, was answered by nobody else. */
+  useForSignIn(challenge: string): boolean | Promise<boolean | Refusal>;
 };
+type Added = Refusal | null;
+type Taken = Ceremony | Refusal | null;
 
-const OF_PERSON_MAX = 10;
+export const OF_PERSON_MAX = 10;
 const OF_ADDRESS_MAX = 100;
 /** How many challenges of each kind of asker may wait. Beyond that the oldest is dropped. */
 const CHALLENGES_MAX = 100_000;
 
 type Pending = { readonly asker: Asker; readonly ceremony: Ceremony; readonly expiresAt: number };
 
-/** `challengesMax` caps what is kept in memory. */
-export function createPendingChallenges(challengesMax = CHALLENGES_MAX): PendingChallenges {
+/** In process memory. `challengesMax` caps what is kept. */
+export function createPendingChallenges(challengesMax = CHALLENGES_MAX) {
   // A challenge is kept by its hash. Maps keep the order of insertion, which is that of expiry.
   const pending = { person: new Map<string, Pending>(), address: new Map<string, Pending>() };
   const ofAsker = new Map<string, Set<string>>();
@@ -61,21 +69,29 @@ export function createPendingChallenges(challengesMax = CHALLENGES_MAX): Pending
     else if (challenges.size >= challengesMax) dropOldest(challenges.keys(), challenges);
   }
 
+  function add(challenge: string, asker: Asker, ceremony: Ceremony, now: number): null {
+    makeRoom(asker, now);
+    const hash = sha256(challenge);
+    pending[asker.kind].set(hash, { asker, ceremony, expiresAt: now + PASSKEY_TTL_MS });
+    ofAsker.set(keyOf(asker), (ofAsker.get(keyOf(asker)) ?? new Set()).add(hash));
+    return null;
+  }
+
   return {
-    add(challenge, asker, ceremony, now) {
-      makeRoom(asker, now);
-      const hash = sha256(challenge);
-      pending[asker.kind].set(hash, { asker, ceremony, expiresAt: now + PASSKEY_TTL_MS });
-      ofAsker.set(keyOf(asker), (ofAsker.get(keyOf(asker)) ?? new Set()).add(hash));
+    add,
+    forSignIn(nonce: string, address: string, now: number): string {
+      add(nonce, { kind: "address", id: address }, { kind: "signIn" }, now);
+      return nonce;
     },
-    take(challenge, now) {
+    take(challenge: string, now: number): Ceremony | null {
       const hash = sha256(challenge);
       const found = pending.person.get(hash) ?? pending.address.get(hash);
       if (!found) return null;
       drop(hash, found);
       return found.expiresAt > now ? found.ceremony : null;
     },
-  };
+    useForSignIn: () => true,
+  } satisfies PendingChallenges;
 }
 
 /** A challenge, and what it was issued for. */
@@ -89,10 +105,13 @@ export function takeAnswered(
   pending: PendingChallenges,
   clientDataJSON: string,
   now: number,
-): Answered | null {
+): Answered | Refusal | null | Promise<Answered | Refusal | null> {
   const challenge = challengeIn(clientDataJSON);
-  const ceremony = challenge === null ? null : pending.take(challenge, now);
-  return challenge !== null && ceremony ? { challenge, ceremony } : null;
+  if (challenge === null) return null;
+  const taken = pending.take(challenge, now);
+  const answered = (ceremony: Taken): Answered | Refusal | null =>
+    ceremony === null || isRefusal(ceremony) ? ceremony : { challenge, ceremony };
+  return taken instanceof Promise ? taken.then(answered) : answered(taken);
 }
 
 function challengeIn(clientDataJSON: string): string | null {

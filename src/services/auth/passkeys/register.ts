@@ -48,7 +48,9 @@ export async function beginRegistration(
   if (passkeys.length >= PASSKEYS_MAX) return tooMany();
   const challenge = newToken(ctx);
   const asker = { kind: "person", id: user.id } as const;
-  ctx.passkeyChallenges.add(challenge, asker, { kind: "registration", userId: user.id }, ctx.now());
+  const ceremony = { kind: "registration", userId: user.id } as const;
+  const unshared = await ctx.passkeyChallenges.add(challenge, asker, ceremony, ctx.now());
+  if (unshared) return unshared;
   return creationOptions(user, party.id, challenge, PASSKEY_TTL_MS, passkeys);
 }
 
@@ -66,7 +68,8 @@ export async function finishRegistration(
   if (isRefusal(party)) return party;
   const unnamed = refuseText("name", name);
   if (unnamed) return unnamed;
-  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  const answered = await takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  if (isRefusal(answered)) return answered;
   if (answered?.ceremony.kind !== "registration" || answered.ceremony.userId !== user.id) {
     return challengeGone();
   }

@@ -22,8 +22,7 @@ import { takeAnswered } from "./challenges.ts";
 export function beginPasskeySignIn(ctx: Context, address: string): RequestOptions | Refusal {
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const challenge = newToken(ctx);
-  ctx.passkeyChallenges.add(challenge, { kind: "address", id: address }, { kind: "signIn" }, ctx.now());
+  const challenge = ctx.passkeyChallenges.forSignIn(newToken(ctx), address, ctx.now());
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS);
 }
 
@@ -57,12 +56,15 @@ async function signInAs(
   client: Client,
   isNewPlace: boolean,
 ): Promise<NewSession | Refusal> {
-  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  const answered = await takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  if (isRefusal(answered)) return answered;
   const passkey = await ctx.store.read((reader) => reader.passkeys.get(response.id));
   if (answered?.ceremony.kind !== "signIn" || !passkey) return notSignedIn();
   if (response.response.userHandle !== userHandleOf({ id: passkey.userId })) return notSignedIn();
   const verified = await ctx.passkeys.verifyAssertion(response, answered.challenge, party, passkey);
   if ("problem" in verified) return notSignedIn();
+  const isFirst = await ctx.passkeyChallenges.useForSignIn(answered.challenge);
+  if (isFirst !== true) return isRefusal(isFirst) ? isFirst : notSignedIn();
   const { counter } = verified;
   const token = newToken(ctx);
   const tellOwner = newSignInNotice(ctx, isNewPlace);

@@ -15,7 +15,7 @@ const spendSession = fieldsOf(spendSessions);
 
 /** The SQL for whether an agent has a warrant in a state: one that names it, or one that only its key opened. */
 const hasSome = (state: "held" | "frozen", bounds: string): string =>
-  ["agent = agents.position", "opened_by_agent = agents.position AND opened_by_agent IS NOT agent"]
+  ["agent = agents.position", "opened_by_agent = agents.position AND opened_by_agent IS DISTINCT FROM agent"]
     .map((condition) => `EXISTS (SELECT 1 FROM warrants WHERE ${condition} AND state = '${state}' ${bounds})`)
     .join(" OR ");
 
@@ -68,7 +68,7 @@ export function createAgentsReader({ tables, raw }: Connection): SqlReader["agen
        OR status = 'active' AND (${hasSome("frozen", "AND deadline > ?1")}
          OR EXISTS (SELECT 1 FROM warrants WHERE state = 'frozen' AND grace_until > ?1
            AND agents.position IN (agent, opened_by_agent)))
-     LIMIT ?2`,
+     ORDER BY agents.position LIMIT ?2`,
   );
   return {
     ...createSessionsReader({ tables, raw }),
@@ -112,6 +112,7 @@ export function createAgentsReader({ tables, raw }: Connection): SqlReader["agen
           and(eq(warrantCounts.scope, scopes.position), eq(warrantCounts.agent, agents.position)),
         )
         .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
+        .orderBy(asc(warrantCounts.state))
         .all();
       return Object.fromEntries(rows.map((row) => [row.state, row.count])) as Partial<Record<State, number>>;
     },

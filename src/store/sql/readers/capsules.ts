@@ -29,7 +29,7 @@ export function createCapsulesReader({ tables, raw }: Connection): SqlReader["ca
     const statement = raw.prepare<{ organisation_id: string; mode: Scope["mode"] }, [number, number]>(
       `SELECT DISTINCT organisation_id, mode FROM (
          SELECT organisation_id, mode FROM capsules WHERE created_at < ? ORDER BY created_at LIMIT 1000
-       ) LIMIT ?`,
+       ) AS oldest ORDER BY organisation_id, mode LIMIT ?`,
     );
     return ([createdBefore, limit]: [number, number]) => statement.all(createdBefore, limit);
   });

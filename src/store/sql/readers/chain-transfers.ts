@@ -43,7 +43,7 @@ function transfersIn(tables: Tables): Omit<Reads["chainTransfers"], keyof Return
     inBlocks: (watch, after, until, limit) =>
       rows()
         .where(and(eq(watchId, watch), gt(block, after), lte(block, until)))
-        .orderBy(asc(block))
+        .orderBy(asc(block), asc(ROW))
         .limit(limit)
         .all(),
     ofTransaction: (watch, transaction) =>
@@ -54,7 +54,7 @@ function transfersIn(tables: Tables): Omit<Reads["chainTransfers"], keyof Return
     at: (watch, until, offset) =>
       rows()
         .where(and(eq(watchId, watch), lte(block, until)))
-        .orderBy(asc(block))
+        .orderBy(asc(block), asc(ROW))
         .limit(1)
         .offset(offset)
         .get() ?? null,
@@ -93,8 +93,8 @@ function figuresIn(raw: SqlDatabase) {
       return (...of: SqlValue[]): Row => statement.get(...of) as Row;
     });
   const sums = first<{ received: bigint; sent: bigint }>(
-    `SELECT coalesce(sum(amount) FILTER (WHERE status <> 'sent'), 0) AS received,
-       coalesce(sum(amount) FILTER (WHERE status = 'sent'), 0) AS sent
+    `SELECT CAST(coalesce(sum(amount) FILTER (WHERE status <> 'sent'), 0) AS BIGINT) AS received,
+       CAST(coalesce(sum(amount) FILTER (WHERE status = 'sent'), 0) AS BIGINT) AS sent
      FROM chain_transfers WHERE watch = ? AND block > ? AND block <= ?`,
   );
   const count = first<{ count: bigint }>(
@@ -102,7 +102,7 @@ function figuresIn(raw: SqlDatabase) {
   );
   const tally = (condition: string) => {
     const find = first<{ count: bigint; amount: bigint }>(
-      `SELECT count(*) AS count, coalesce(sum(amount), 0) AS amount FROM chain_transfers WHERE watch = ? AND ${condition}`,
+      `SELECT count(*) AS count, CAST(coalesce(sum(amount), 0) AS BIGINT) AS amount FROM chain_transfers WHERE watch = ? AND ${condition}`,
     );
     return (watchId: string): Tally => {
       const { count: transfers, amount } = find(watchId);

@@ -26,7 +26,8 @@ type Row = {
   readonly reasonCodes: string;
   readonly outcome: Outcome;
   readonly evaluatedAt: bigint;
-  readonly isExactPayment: bigint;
+  /** Only `exact` pays on a chain. */
+  readonly chainId: bigint | null;
 };
 
 /** Each index begins with the state, so that a page is merged from one list of positions for each state. */
@@ -34,10 +35,10 @@ function pageSql(column: "scope" | "agent"): string {
   const ofState = (state: State) =>
     `SELECT position FROM warrants WHERE ${column} = ?1 AND state = '${state}' AND position < ?2`;
   return `
-  SELECT w.position AS position, w.id AS warrantId, w.payee AS payee, w.amount AS amount, a.asset AS asset, w.state AS state,
-    w.released_bps AS releasedBps, c.id AS checkId, c.score AS score, json_array_length(c.details) AS clauses,
-    c.reason_codes AS reasonCodes, c.outcome AS outcome, c.evaluated_at AS evaluatedAt,
-    json_extract(p.pays, '$.kind') IS 'exact' AS isExactPayment
+  SELECT w.position AS position, w.id AS "warrantId", w.payee AS payee, w.amount AS amount, a.asset AS asset, w.state AS state,
+    w.released_bps AS "releasedBps", c.id AS "checkId", c.score AS score, json_array_length(c.details) AS clauses,
+    c.reason_codes AS "reasonCodes", c.outcome AS outcome, c.evaluated_at AS "evaluatedAt",
+    p.chain_id AS "chainId"
   FROM (${WITH_CHECKS.map(ofState).join(" UNION ALL ")} ORDER BY position DESC LIMIT ?3) newest
   CROSS JOIN warrants w ON w.position = newest.position
   CROSS JOIN accounts a ON a.position = w.account
@@ -91,5 +92,5 @@ const checkOf = (row: Row, checkId: string): DecidedCheck => ({
   reasonCodes: JSON.parse(row.reasonCodes) as readonly ReasonCode[],
   outcome: row.outcome,
   evaluatedAt: Number(row.evaluatedAt),
-  isExactPayment: row.isExactPayment === 1n,
+  isExactPayment: row.chainId !== null,
 });

@@ -1,4 +1,4 @@
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, asc, desc, eq, lt } from "drizzle-orm";
 import type { Deposit } from "../../../core/deposit.ts";
 import type { Connection } from "../database.ts";
 import { lazily } from "../lazily.ts";
@@ -38,6 +38,7 @@ export function createDepositsReader({ tables, raw }: Connection, names: Names):
         .from(scopes)
         .innerJoin(accounts, eq(accounts.scope, scopes.position))
         .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
+        .orderBy(asc(accounts.asset))
         .all()
         .flatMap(({ account }) => ofAccount(account, before, limit))
         .toSorted((one, other) => other.position - one.position)

@@ -1,16 +1,4 @@
-import {
-  type AnyColumn,
-  and,
-  asc,
-  desc,
-  eq,
-  getTableColumns,
-  gt,
-  inArray,
-  isNull,
-  lt,
-  sql,
-} from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, isNull, lt, sql } from "drizzle-orm";
 import type { Part } from "../../scope.ts";
 import type { Connection, Tables } from "../database.ts";
 import { finding, keyed } from "../find-by-key.ts";
@@ -20,7 +8,7 @@ import { selectRows } from "../select-rows.ts";
 import { apiKeys, instances, organisations, policies, schemas, verifiers } from "../tables/directory.ts";
 import { accounts, scopes } from "../tables/ledger.ts";
 import { createAgentsReader } from "./agents.ts";
-import { newestFirst, partOf, readingOf } from "./reading.ts";
+import { inTexts, newestFirst, partOf, readingOf } from "./reading.ts";
 import type { SqlReader } from "./sql-reader.ts";
 
 const policy = fieldsOf(policies);
@@ -125,6 +113,7 @@ function createBalancesReader(tables: Tables): SqlReader["balances"] {
         .from(accounts)
         .innerJoin(scopes, eq(scopes.position, accounts.scope))
         .groupBy(scopes.mode, accounts.asset)
+        .orderBy(asc(scopes.mode), asc(accounts.asset))
         .all()
         .map(({ mode, asset, available, held, paid, payable, submitted }) => ({
           mode,
@@ -203,7 +192,8 @@ const createClausesReader = (tables: Tables): Pick<SqlReader, "verifiers" | "sch
         : tables
             .select(fieldsOf(schemas))
             .from(schemas)
-            .where(and(eq(schemas.organisationId, organisationId), inArray(schemas.name, [...names])))
+            .where(and(eq(schemas.organisationId, organisationId), inTexts(schemas.name, names)))
+            .orderBy(asc(schemas.name))
             .all(),
   },
 });

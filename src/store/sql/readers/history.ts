@@ -5,25 +5,26 @@ import { lazily } from "../lazily.ts";
 import type { SqlReader } from "./sql-reader.ts";
 
 /**
- * What happened, for pictures: read on from a position, so that each row is read once, and summed by SQLite. `total()` adds in
+ * What happened, for pictures: read on from a position, so that each row is read once, and summed by the database. It adds in
  * floating point: the sum of a day may be larger than any amount, and a picture needs no last digit.
  */
+const total = (amount: string) => `coalesce(sum(CAST(${amount} AS DOUBLE PRECISION)), 0.0)`;
 
 const DAY_MS = 86_400_000;
 
 const MOVEMENTS = `
   SELECT recorded_at / ${DAY_MS} AS day,
-    total(CASE WHEN kind = 'hold' THEN held END) AS held, total(paid) AS paid,
-    total(CASE WHEN kind = 'settlement' THEN available END) AS returned, count(*) AS count, max(position) AS last
-  FROM (SELECT * FROM postings WHERE account = ?1 AND position > ?2 ORDER BY position LIMIT ?3)
-  GROUP BY day`;
+    ${total("CASE WHEN kind = 'hold' THEN held END")} AS held, ${total("paid")} AS paid,
+    ${total("CASE WHEN kind = 'settlement' THEN available END")} AS returned, count(*) AS count, max(position) AS last
+  FROM (SELECT * FROM postings WHERE account = ?1 AND position > ?2 ORDER BY position LIMIT ?3) AS step
+  GROUP BY day ORDER BY day`;
 
 const FAILURES = `
   SELECT s.organisation_id AS organisation, s.mode AS mode, c.evaluated_at / ${DAY_MS} AS day, c.reason_codes AS codes,
     count(*) AS count, max(c.position) AS last
   FROM (SELECT position, warrant, evaluated_at, reason_codes FROM checks WHERE position > ?1 ORDER BY position LIMIT ?2) c
   JOIN warrants w ON w.position = c.warrant JOIN scopes s ON s.position = w.scope
-  GROUP BY w.scope, day, c.reason_codes`;
+  GROUP BY s.position, day, c.reason_codes ORDER BY s.position, day, c.reason_codes`;
 
 type MovementRow = Record<"held" | "paid" | "returned", number> & Record<"day" | "count" | "last", bigint>;
 
@@ -36,7 +37,7 @@ type FailureRow = Record<"day" | "count" | "last", bigint> & {
 export function createHistoryReader({ raw }: Connection): SqlReader["history"] {
   const accounts = lazily(() => {
     const statement = raw.prepare<{ position: bigint; asset: string }, [string, string]>(
-      "SELECT a.position AS position, a.asset AS asset FROM scopes s JOIN accounts a ON a.scope = s.position WHERE s.organisation_id = ? AND s.mode = ?",
+      "SELECT a.position AS position, a.asset AS asset FROM scopes s JOIN accounts a ON a.scope = s.position WHERE s.organisation_id = ? AND s.mode = ? ORDER BY a.asset",
     );
     return ({ organisationId, mode }: Scope) => statement.all(organisationId, mode);
   });

@@ -34,19 +34,19 @@ export function createLogReader(raw: SqlDatabase): SqlReader["log"] {
   });
   const newest = lazily(() => {
     const statement = raw.prepare<CheckpointRow, []>(
-      "SELECT * FROM log_checkpoints ORDER BY number DESC LIMIT 1",
+      "SELECT number, size, root, note FROM log_checkpoints ORDER BY number DESC LIMIT 1",
     );
     return () => statement.get();
   });
   const ofSize = lazily(() => {
     const statement = raw.prepare<CheckpointRow, [number]>(
-      "SELECT * FROM log_checkpoints WHERE size >= ? ORDER BY size LIMIT 1",
+      "SELECT number, size, root, note FROM log_checkpoints WHERE size >= ? ORDER BY size LIMIT 1",
     );
     return (size: number) => statement.get(size);
   });
   const after = lazily(() => {
     const statement = raw.prepare<CheckpointRow, [number, number]>(
-      "SELECT * FROM log_checkpoints WHERE number > ? ORDER BY number LIMIT ?",
+      "SELECT number, size, root, note FROM log_checkpoints WHERE number > ? ORDER BY number LIMIT ?",
     );
     return (number: number, limit: number) => statement.all(number, limit);
   });

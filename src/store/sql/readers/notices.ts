@@ -1,5 +1,6 @@
-import { and, asc, count, desc, eq, getTableColumns, isNotNull, lte } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, isNotNull, lte, sql } from "drizzle-orm";
 import { CHANNELS } from "../../../core/notice.ts";
+import type { Mode } from "../../../core/roles.ts";
 import type { NoticeQueue } from "../../deliveries-reader.ts";
 import type { Scope } from "../../scope.ts";
 import type { Connection, SqlDatabase } from "../database.ts";
@@ -8,6 +9,7 @@ import { lazily } from "../lazily.ts";
 import { selectRows } from "../select-rows.ts";
 import { escalations } from "../tables/ledger.ts";
 import { noticeSettings, notices, plannedNotices, pushSubscriptions } from "../tables/notices.ts";
+import { timedSql } from "./reading.ts";
 import type { SqlReader } from "./sql-reader.ts";
 
 const plansDue = ({ organisationId, mode }: Scope, now: number) =>
@@ -17,15 +19,21 @@ const plansDue = ({ organisationId, mode }: Scope, now: number) =>
     lte(plannedNotices.dueAt, now),
   );
 
+const LIVE_FIRST = ["live", "sandbox"] as const satisfies readonly Mode[];
+
+/** A table of texts of the code's own in `column1`, with their order in `column2`. */
+const listed = (texts: readonly string[]): string =>
+  `(VALUES ${texts.map((text, at) => `('${text}', ${at})`).join(", ")})`;
+
 // The scopes one after the other, each found by the index: it costs as much as there are scopes, not as there are rows.
 const scopesToPlanIn = (raw: SqlDatabase) =>
   lazily(() => {
     const statement = raw.prepare<Scope, [bigint]>(
-      `SELECT organisations.id AS organisationId, modes.value AS mode
-       FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations
+      `SELECT organisations.id AS "organisationId", modes.column1 AS mode
+       FROM ${listed(LIVE_FIRST)} AS modes CROSS JOIN organisations
        WHERE EXISTS (SELECT 1 FROM planned_notices
-                     WHERE organisation_id = organisations.id AND mode = modes.value AND due_at <= ?)
-       ORDER BY modes.key, organisations.id`,
+                     WHERE organisation_id = organisations.id AND mode = modes.column1 AND due_at <= ?)
+       ORDER BY modes.column2, organisations.id`,
     );
     return (now: number) => statement.all(BigInt(now));
   });
@@ -33,20 +41,20 @@ const scopesToPlanIn = (raw: SqlDatabase) =>
 /** The same of queues. */
 const queuesToSendIn = (raw: SqlDatabase) =>
   lazily(() => {
-    const statement = raw.prepare<NoticeQueue, [string, bigint]>(
-      `SELECT organisations.id AS organisationId, modes.value AS mode, channels.value AS channel
-       FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations CROSS JOIN json_each(?) AS channels
+    const statement = raw.prepare<NoticeQueue, [bigint]>(
+      `SELECT organisations.id AS "organisationId", modes.column1 AS mode, channels.column1 AS channel
+       FROM ${listed(LIVE_FIRST)} AS modes CROSS JOIN organisations CROSS JOIN ${listed(CHANNELS)} AS channels
        WHERE EXISTS (SELECT 1 FROM notices
-                     WHERE organisation_id = organisations.id AND mode = modes.value AND channel = channels.value
+                     WHERE organisation_id = organisations.id AND mode = modes.column1 AND channel = channels.column1
                        AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?)
-       ORDER BY modes.key, organisations.id, channels.key`,
+       ORDER BY modes.column2, organisations.id, channels.column2`,
     );
-    return (now: number) => statement.all(JSON.stringify(CHANNELS), BigInt(now));
+    return (now: number) => statement.all(BigInt(now));
   });
 
 export function createNoticesReader({ tables, raw }: Connection): SqlReader["notices"] {
-  const timed = (condition: string) =>
-    lazily(() => selectRows(raw, getTableColumns(notices), `WHERE ${condition} ? LIMIT ?`));
+  const timed = (column: string, comparison: "<=" | ">") =>
+    lazily(() => selectRows(raw, getTableColumns(notices), `WHERE ${timedSql(column, comparison)}`));
   const first = (table: string, column: string) =>
     lazily(() => {
       const statement = raw.prepare<{ at: bigint }, []>(
@@ -57,8 +65,8 @@ export function createNoticesReader({ tables, raw }: Connection): SqlReader["not
         return at === undefined ? null : Number(at);
       };
     });
-  const claimedAfter = timed("claimed_until IS NOT NULL AND claimed_until >");
-  const scheduledAfter = timed("next_attempt_at IS NOT NULL AND next_attempt_at >");
+  const claimedAfter = timed("claimed_until", ">");
+  const scheduledAfter = timed("next_attempt_at", ">");
   return {
     get: finding(() => tables.select().from(notices).where(keyed(notices.id)).prepare()),
     settingsOf: (userId) =>
@@ -77,8 +85,8 @@ export function createNoticesReader({ tables, raw }: Connection): SqlReader["not
         .from(plannedNotices)
         .leftJoin(escalations, eq(escalations.id, plannedNotices.id))
         .where(plansDue(scope, now))
-        // By the index alone: with the id too, every read would sort all that are due.
-        .orderBy(asc(plannedNotices.dueAt))
+        // By the index alone: with the id, every read would sort all that are due.
+        .orderBy(asc(plannedNotices.dueAt), sql`${plannedNotices}.rowid`)
         .limit(limit)
         .all(),
     nextAttemptAt: first("notices", "next_attempt_at"),
@@ -99,7 +107,7 @@ export function createNoticesReader({ tables, raw }: Connection): SqlReader["not
         .orderBy(asc(notices.nextAttemptAt), asc(notices.id))
         .limit(limit)
         .all(),
-    cutOff: timed("claimed_until IS NOT NULL AND claimed_until <="),
+    cutOff: timed("claimed_until", "<="),
     beyond: (claimedUntil, nextAt, limit) => [
       ...claimedAfter(claimedUntil, limit),
       ...scheduledAfter(nextAt, limit),

@@ -19,6 +19,7 @@ const accountsIn = (tables: Tables, { organisationId, mode }: Scope) =>
     .from(scopes)
     .innerJoin(accounts, eq(accounts.scope, scopes.position))
     .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
+    .orderBy(asc(accounts.asset))
     .all();
 
 const oldestFirst = (one: Placed, other: Placed): number => one.position - other.position;

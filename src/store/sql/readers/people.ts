@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lt, max } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, lt, max, sql } from "drizzle-orm";
 import type { Tables } from "../database.ts";
 import { finding, keyed } from "../find-by-key.ts";
 import { auditEntryOf } from "../rows.ts";
@@ -11,6 +11,9 @@ type PeopleReader = Pick<
   "users" | "passkeys" | "passwordResets" | "auditEntries" | "authSessions"
 >;
 
+/** Of those that end at one time, the latest first. */
+const ROW = sql`${authSessions}.rowid`;
+
 function createSignInsReader(tables: Tables): SqlReader["authSessions"] {
   return {
     byHash: finding(() => tables.select().from(authSessions).where(keyed(authSessions.tokenHash)).prepare()),
@@ -19,7 +22,7 @@ function createSignInsReader(tables: Tables): SqlReader["authSessions"] {
         .select()
         .from(authSessions)
         .where(and(eq(authSessions.userId, userId), gt(authSessions.expiresAt, now)))
-        .orderBy(desc(authSessions.expiresAt))
+        .orderBy(desc(authSessions.expiresAt), desc(ROW))
         .limit(limit)
         .all(),
     hasBeenFrom: (userId, network) =>

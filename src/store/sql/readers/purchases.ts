@@ -3,6 +3,7 @@ import type { Connection } from "../database.ts";
 import { fieldsOf, purchaseOf } from "../rows.ts";
 import { selectRows } from "../select-rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
+import { timedSql } from "./reading.ts";
 import type { SqlReader } from "./sql-reader.ts";
 
 export function createPurchasesReader({
@@ -15,11 +16,15 @@ export function createPurchasesReader({
     fieldsOf(purchases),
     "WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
   );
-  const withContent = (where: string) =>
-    selectRows(raw, fieldsOf(purchases), `WHERE content_bytes > 0 AND ${where} LIMIT ?`);
-  const bought = withContent("warrant_id IS NOT NULL AND phase = 'ended' AND created_at < ?");
-  const freeBefore = withContent("warrant_id IS NULL AND ended_at < ?");
-  const freeAfter = withContent("warrant_id IS NULL AND ended_at > ?");
+  const withContent = (which: string, time: "created_at" | "ended_at", comparison: "<" | ">") =>
+    selectRows(
+      raw,
+      fieldsOf(purchases),
+      `WHERE content_bytes > 0 AND ${which} AND ${timedSql(time, comparison)}`,
+    );
+  const bought = withContent("warrant_id IS NOT NULL AND phase = 'ended'", "created_at", "<");
+  const freeBefore = withContent("warrant_id IS NULL", "ended_at", "<");
+  const freeAfter = withContent("warrant_id IS NULL", "ended_at", ">");
   return {
     purchases: {
       get(id) {
@@ -48,7 +53,7 @@ export function createPurchasesReader({
               or(lte(purchases.nextCheckAt, now), gt(purchases.nextCheckAt, latest)),
             ),
           )
-          .orderBy(asc(purchases.nextCheckAt))
+          .orderBy(asc(purchases.nextCheckAt), sql`${purchases}.rowid`)
           .limit(limit)
           .all()
           .map(purchaseOf),
@@ -64,7 +69,7 @@ export function createPurchasesReader({
       get: (hash) => tables.select().from(contents).where(eq(contents.hash, hash)).get()?.bytes ?? null,
       length: (hash) =>
         tables
-          .select({ length: sql<bigint>`length(${contents.bytes})`.mapWith(Number) })
+          .select({ length: sql<number>`CAST(length(${contents.bytes}) AS BIGINT)`.mapWith(Number) })
           .from(contents)
           .where(eq(contents.hash, hash))
           .get()?.length ?? null,

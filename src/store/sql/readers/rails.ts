@@ -101,7 +101,7 @@ function sumsIn(
     const statement = raw.prepare<{ at: bigint | null }, [string, string, string, number, bigint]>(
       `SELECT min(recorded_at) AS at FROM (
          SELECT recorded_at, sum(amount) OVER (ORDER BY recorded_at, payout) AS so_far ${SENT_SQL}
-       ) WHERE so_far >= ?5`,
+       ) AS sent WHERE so_far >= ?5`,
     );
     return (...of: [string, string, string, number, bigint]) => statement.get(...of)?.at ?? null;
   });
@@ -119,7 +119,7 @@ function sumsIn(
        FROM (SELECT payee, code FROM payout_waits WHERE code IS NOT NULL LIMIT ${COUNTED_MAX}) AS wait
          JOIN payees ON payees.position = wait.payee JOIN accounts ON accounts.position = account
          JOIN scopes ON scopes.position = scope
-       WHERE payees.payable > 0 GROUP BY mode, asset, code`,
+       WHERE payees.payable > 0 GROUP BY mode, asset, code ORDER BY mode, asset, code`,
     );
     return (): RailFigure[] => {
       const counted = waits.all();

@@ -1,4 +1,4 @@
-import { type AnyColumn, asc, desc, gt, lt, type SQL, type SQLWrapper } from "drizzle-orm";
+import { type AnyColumn, asc, desc, gt, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { Cursor } from "../../reader.ts";
 import type { Part } from "../../scope.ts";
 
@@ -28,3 +28,15 @@ export const partOf = (column: AnyColumn, part: Part | undefined) => ({
   bounds: part === undefined || part.after === null ? undefined : gt(column, part.after),
   limit: part?.limit ?? ALL,
 });
+
+/** What follows a table's name to read the first rows whose time is before or after one. Rows of one time are in the order of commits. */
+export const timedSql = (time: string, comparison: "<" | "<=" | ">"): string =>
+  `${time} IS NOT NULL AND ${time} ${comparison} ? ORDER BY ${time}, rowid LIMIT ?`;
+
+/** Whether a column has one of these texts. They are one value, so that the statement is the same for any number of them. */
+export const inTexts = (column: AnyColumn, texts: readonly string[]): SQL =>
+  sql`${column} IN (SELECT value FROM json_each(${JSON.stringify([...new Set(texts)])}))`;
+
+/** The same of whole numbers. */
+export const inNumbers = (column: AnyColumn, numbers: readonly number[]): SQL =>
+  sql`${column} IN (SELECT CAST(value AS BIGINT) FROM json_each(${JSON.stringify([...new Set(numbers)])}))`;

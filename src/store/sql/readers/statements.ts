@@ -1,4 +1,4 @@
-import type { Legs, PostingKind } from "../../../core/postings.ts";
+import { type Legs, NO_LEGS, type PostingKind } from "../../../core/postings.ts";
 import type { Connection } from "../database.ts";
 import { lazily } from "../lazily.ts";
 import type { SqlReader } from "./sql-reader.ts";
@@ -7,12 +7,12 @@ import type { SqlReader } from "./sql-reader.ts";
 
 const STEP = "account = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4";
 
+const LEGS = Object.keys(NO_LEGS);
+
 /** Sums are differences of balances, so they fit. */
 const SUMS = `
-  SELECT coalesce(sum(available), 0) AS available, coalesce(sum(held), 0) AS held, coalesce(sum(paid), 0) AS paid,
-    coalesce(sum(funding), 0) AS funding, coalesce(sum(payable), 0) AS payable, coalesce(sum(submitted), 0) AS submitted,
-    max(position) AS last
-  FROM (SELECT * FROM postings WHERE ${STEP})`;
+  SELECT ${LEGS.map((leg) => `CAST(coalesce(sum(${leg}), 0) AS BIGINT) AS ${leg}`).join(", ")}, max(position) AS last
+  FROM (SELECT * FROM postings WHERE ${STEP}) AS step`;
 
 const PAGE = `
   SELECT step.position, kind, recorded_at, available, held, paid, funding, step.payable, step.submitted,

@@ -56,10 +56,10 @@ function ofAgentSql(state: "held" | "frozen"): string {
     "SELECT position, deadline FROM warrants INDEXED BY warrants_frozen_in_grace WHERE state = 'frozen' AND grace_until > ?2 AND deadline <= ?2 AND ?1 IN (agent, opened_by_agent)";
   const all = [
     which("agent = ?1"),
-    which("opened_by_agent = ?1 AND opened_by_agent IS NOT agent"),
+    which("opened_by_agent = ?1 AND opened_by_agent IS DISTINCT FROM agent"),
     ...(state === "frozen" ? [inGrace] : []),
   ];
-  return `${all.join(" UNION ALL ")} ORDER BY deadline LIMIT ?3`;
+  return `${all.join(" UNION ALL ")} ORDER BY deadline, position LIMIT ?3`;
 }
 
 export function createWarrantsReader({ tables, raw }: Connection, names: Names): SqlReader["warrants"] {
@@ -99,7 +99,7 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
     const bounds = between ? "AND position < ?4 AND position > ?5" : "";
     const positions = pageSql(of, state === undefined ? STATES : [state], order, bounds);
     return readRows(
-      `SELECT position FROM (${positions})`,
+      `SELECT position FROM (${positions}) AS page`,
       ORDERS[order].order,
       of.position,
       limit,
@@ -133,8 +133,8 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
       const agent = agentById.get(agentId);
       if (agent === null) return [];
       return readRows(
-        `SELECT position FROM (${ofAgentSql(state)})`,
-        "deadline",
+        `SELECT position FROM (${ofAgentSql(state)}) AS page`,
+        "deadline, position",
         ...[agent.position, expiresAfter, limit],
       );
     },
@@ -149,9 +149,9 @@ function createSumsOfAgent(
   const sums = lazily(() => {
     const statementOf = (state: "held" | "frozen") =>
       raw.prepare<{ asset: string; count: bigint; amount: bigint }, [bigint, number, number]>(
-        `SELECT accounts.asset AS asset, count(*) AS count, sum(amount) AS amount
+        `SELECT accounts.asset AS asset, count(*) AS count, CAST(sum(amount) AS BIGINT) AS amount
          FROM warrants JOIN accounts ON accounts.position = warrants.account
-         WHERE warrants.position IN (SELECT position FROM (${ofAgentSql(state)}))
+         WHERE warrants.position IN (SELECT position FROM (${ofAgentSql(state)}) AS page)
          GROUP BY accounts.asset ORDER BY accounts.asset`,
       );
     const statements = { held: statementOf("held"), frozen: statementOf("frozen") };
@@ -203,8 +203,8 @@ function createInstanceReads(
   return {
     overdue: (now, limit) =>
       readRows(
-        `SELECT position FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ? ORDER BY ${EXPIRES_AT} LIMIT ?`,
-        EXPIRES_AT,
+        `SELECT position FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ? ORDER BY ${EXPIRES_AT}, position LIMIT ?`,
+        `${EXPIRES_AT}, position`,
         now,
         limit,
       ),
@@ -212,11 +212,15 @@ function createInstanceReads(
     countsByState: () =>
       Object.fromEntries(
         tables
-          .select({ state: warrantCounts.state, count: sql<bigint>`sum(${warrantCounts.count})` })
+          .select({
+            state: warrantCounts.state,
+            count: sql<number>`CAST(sum(${warrantCounts.count}) AS BIGINT)`.mapWith(Number),
+          })
           .from(warrantCounts)
           .groupBy(warrantCounts.state)
+          .orderBy(asc(warrantCounts.state))
           .all()
-          .map(({ state, count }) => [state, Number(count)]),
+          .map(({ state, count }) => [state, count]),
       ) as Partial<Record<State, number>>,
     someSettled(warrantsMax) {
       const last = Number(newest.get()?.position ?? 0n);

@@ -25,7 +25,7 @@ import type { Connection, Tables } from "../database.ts";
 import { lazily } from "../lazily.ts";
 import { selectRows } from "../select-rows.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
-import { partOf } from "./reading.ts";
+import { inNumbers, inTexts, partOf, timedSql } from "./reading.ts";
 import type { SqlReader } from "./sql-reader.ts";
 
 /** The statements that the delivering job runs many times a second are prepared. */
@@ -94,13 +94,13 @@ function timedReads({ tables, raw }: Connection) {
       .prepare();
     return (webhookId: string, now: number, limit: number) => statement.all({ webhookId, now, limit });
   });
-  const timed = (condition: string) =>
-    lazily(() => selectRows(raw, getTableColumns(deliveries), `WHERE ${condition} ? LIMIT ?`));
+  const timed = (column: string, comparison: "<=" | ">") =>
+    lazily(() => selectRows(raw, getTableColumns(deliveries), `WHERE ${timedSql(column, comparison)}`));
   return {
     due,
-    cutOff: timed("claimed_until IS NOT NULL AND claimed_until <="),
-    claimedAfter: timed("claimed_until IS NOT NULL AND claimed_until >"),
-    scheduledAfter: timed("next_attempt_at IS NOT NULL AND next_attempt_at >"),
+    cutOff: timed("claimed_until", "<="),
+    claimedAfter: timed("claimed_until", ">"),
+    scheduledAfter: timed("next_attempt_at", ">"),
   };
 }
 
@@ -139,8 +139,14 @@ function newestReads({
         scope,
         limit,
         // A delivery is made in the commit of its move.
-        inArray(deliveries.createdAt, [...new Set(moves.map(({ recordedAt }) => recordedAt))]),
-        inArray(deliveries.warrantId, [...new Set(moves.map(({ warrantId }) => warrantId))]),
+        inNumbers(
+          deliveries.createdAt,
+          moves.map(({ recordedAt }) => recordedAt),
+        ),
+        inTexts(
+          deliveries.warrantId,
+          moves.map(({ warrantId }) => warrantId),
+        ),
       ),
   };
 }
@@ -182,7 +188,7 @@ export function createDeliveriesReader(connection: Connection): SqlReader["deliv
         .from(deliveries)
         .where(and(gte(deliveries.createdAt, since), eq(deliveries.webhookId, webhookId)))
         .groupBy(deliveries.eventId)
-        .having(sql`sum(${deliveries.status} <> 'exhausted') = 0`);
+        .having(sql`count(*) FILTER (WHERE ${deliveries.status} <> 'exhausted') = 0`);
       return rows()
         .where(inArray(deliveries.id, lost))
         .orderBy(asc(deliveries.createdAt), asc(deliveries.id))

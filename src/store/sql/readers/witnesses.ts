@@ -13,7 +13,7 @@ export function createWitnessesReader(tables: Tables): Pick<SqlReader, "witnesse
   const { size, witness } = cosignatures;
   const log = fieldsOf(witnessedLogs);
   const cosignature = fieldsOf(cosignatures);
-  const signers = sql<number>`sum(${witness} IN (SELECT value FROM json_each(${sql.placeholder("names")})))`;
+  const signers = sql<number>`count(*) FILTER (WHERE ${witness} IN (SELECT value FROM json_each(${sql.placeholder("names")})))`;
   const end = sql`(SELECT ${size} FROM ${cosignatures} WHERE ${size} >= ${sql.placeholder("from")} ORDER BY ${size} LIMIT 1 OFFSET ${sql.raw(`${LOOKED_AT}`)})`;
   const sizes = () =>
     tables

@@ -318,6 +318,16 @@ export const idempotencyKeys = sqliteTable(
   ],
 );
 
+/**
+ * How far each table came from PostgreSQL, where the ledger was copied from there: its last position then. Positions up to it have gaps,
+ * since there they are given in blocks; after it a gap means that a row was deleted.
+ */
+export const importedTables = sqliteTable("imported_tables", {
+  name: text("name").primaryKey(),
+  last: int("last").notNull(),
+  digest: digest("digest"),
+});
+
 /** Warrants by state and agent (0 where none), kept with each batch of moves, so that nobody has to count rows. */
 export const warrantCounts = sqliteTable(
   "warrant_counts",

@@ -23,6 +23,7 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   deposits: ({ id }) => `deposit ${id}`,
   escalations: ({ id }) => `escalation ${id}`,
   idempotency_keys: ({ key }) => `idempotency key ${JSON.stringify(key)}`,
+  imported_tables: ({ name }) => `how far ${name} came from PostgreSQL`,
   log_anchors: ({ nonce, wallet, chain_id: chain }) => `anchor ${nonce} of ${wallet} on eip155:${chain}`,
   log_checkpoints: ({ number }) => `checkpoint ${number}`,
   payout_transactions: ({ nonce, wallet, chain_id: chain }) =>

@@ -12,7 +12,7 @@ export function* auditKept(database: Database): Generator<string> {
 }
 
 /** Tables of which no row is ever deleted. SQLite gives each new one the next position. */
-const NUMBERED = [
+export const NUMBERED = [
   "accounts",
   "agents",
   "checks",
@@ -31,7 +31,7 @@ const NUMBERED = [
 
 const GAPS_MAX = 10;
 
-/** Checks that the positions of a table are 1, 2, 3 and so on. */
+/** Checks that the positions of a table are 1, 2, 3 and so on; where it came from PostgreSQL, from the last one that came on. */
 function* auditPlaces(database: Database, table: string): Generator<string> {
   const ends = database
     .query<{ count: bigint; first: bigint | null; last: bigint | null }, []>(
@@ -40,13 +40,17 @@ function* auditPlaces(database: Database, table: string): Generator<string> {
     .get();
   if (!ends || ends.count === 0n || (ends.first === 1n && ends.last === ends.count)) return;
   // The whole table is read only where something is wrong with it.
-  const gaps = database.query<Row & { readonly position: bigint }, [number]>(
+  const gaps = database.query<Row & { readonly position: bigint }, [bigint, number]>(
     `SELECT * FROM (SELECT *, lag(position, 1, 0) OVER (ORDER BY position) AS before FROM ${table})
-     WHERE position <> before + 1 LIMIT ?`,
+     WHERE position <> before + 1 AND before >= ? LIMIT ?`,
   );
-  for (const row of gaps.all(GAPS_MAX))
+  for (const row of gaps.all(lastImported(database, table), GAPS_MAX))
     yield `${nameOf(database, table, row)}: is at position ${row.position}, and the one before it at ${row.before}; none is ever deleted`;
 }
+
+const lastImported = (database: Database, table: string): bigint =>
+  database.query<{ last: bigint }, [string]>("SELECT last FROM imported_tables WHERE name = ?").get(table)
+    ?.last ?? 0n;
 
 /** What the audit log records of things that are never deleted, and where they are. */
 const MADE: readonly (readonly [AuditAction, table: string])[] = [

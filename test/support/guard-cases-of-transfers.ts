@@ -1,6 +1,6 @@
-import type { Database } from "bun:sqlite";
+import type { Behind, Wrong } from "./table-guards.ts";
 
-/** Raw SQL that the tables of treasuries refuse; guards.test.ts runs it. */
+/** Raw SQL that the tables of treasuries refuse; a part of `guard-cases.ts`. */
 
 const WATCH =
   "treasury_watches (id, mode, asset, chain_id, token, address, first_block, first_hash, opening, last_block, last_hash, received, sent, reconciled_block, reconciled_hash, balance, created_at)";
@@ -35,36 +35,31 @@ const onWatch = (set: string) => () => `UPDATE treasury_watches SET ${set} WHERE
  *
  * @param accountIn the position of an account of the mode, as SQL
  */
-export function addTransfers(raw: Database, accountIn: (mode: string) => string): void {
-  raw.run(watch({ id: "'twa_one'", address: "'0xa'" }));
-  raw.run("UPDATE treasury_watches SET last_block = 5, reconciled_block = 3, balance = 15, received = 20");
+export function* transferRows(accountIn: (mode: string) => string): Iterable<string> {
+  yield watch({ id: "'twa_one'", address: "'0xa'" });
+  yield "UPDATE treasury_watches SET last_block = 5, reconciled_block = 3, balance = 15, received = 20";
   // 0 is found; 1 is credited; 2 waits for a person; 3 is not reconciled yet; 4 was sent.
-  for (const ordinal of ["0", "1", "2"]) raw.run(transfer({ ordinal }));
-  raw.run(transfer({ ordinal: "3", block: "5" }));
-  raw.run(transfer({ ordinal: "4", status: "'sent'" }));
+  for (const ordinal of ["0", "1", "2"]) yield transfer({ ordinal });
+  yield transfer({ ordinal: "3", block: "5" });
+  yield transfer({ ordinal: "4", status: "'sent'" });
   const live = "(SELECT account FROM deposits WHERE reference = 'second')";
-  for (const ordinal of ["0", "1", "3"])
-    raw.run(deposit(`dep_of_${ordinal}`, `eip155:1:0xh/${ordinal}`, live));
-  raw.run(deposit("dep_sandbox", "eip155:1:0xh/0", accountIn("sandbox")));
-  raw.run(
-    `INSERT INTO accounts (scope, asset, available, held, paid, funding, posted) SELECT scope, 'EURC', 0, 0, 0, 0, 0 FROM accounts WHERE position = ${live}`,
-  );
-  raw.run(deposit("dep_eurc", "eip155:1:0xh/0", "(SELECT position FROM accounts WHERE asset = 'EURC')"));
-  raw.run(deposit("dep_other_amount", "eip155:1:0xh/2", live, "6"));
-  raw.run(credit("trf_1", "dep_of_1"));
-  raw.run("UPDATE chain_transfers SET status = 'unassigned' WHERE id = 'trf_2'");
-  raw.run(
-    "INSERT INTO deposit_senders SELECT 'live', '0x' || hex(zeroblob(20)), id, NULL, 0, NULL FROM organisations LIMIT 1",
-  );
+  for (const ordinal of ["0", "1", "3"]) yield deposit(`dep_of_${ordinal}`, `eip155:1:0xh/${ordinal}`, live);
+  yield deposit("dep_sandbox", "eip155:1:0xh/0", accountIn("sandbox"));
+  yield `INSERT INTO accounts (scope, asset, available, held, paid, funding, posted) SELECT scope, 'EURC', 0, 0, 0, 0, 0 FROM accounts WHERE position = ${live}`;
+  yield deposit("dep_eurc", "eip155:1:0xh/0", "(SELECT position FROM accounts WHERE asset = 'EURC')");
+  yield deposit("dep_other_amount", "eip155:1:0xh/2", live, "6");
+  yield credit("trf_1", "dep_of_1");
+  yield "UPDATE chain_transfers SET status = 'unassigned' WHERE id = 'trf_2'";
+  yield "INSERT INTO deposit_senders SELECT 'live', '0x' || hex(zeroblob(20)), id, NULL, 0, NULL FROM organisations LIMIT 1";
 }
 
 const IS_ITS_DEPOSIT = /a transfer is a deposit of its amount, reference, mode and asset/;
 const ONCE = /a transfer is credited once/;
 const FIXED = /what was transferred is fixed/;
 
-export const WRONG_TRANSFERS: readonly [string, () => string, RegExp][] = [
+export const WRONG_TRANSFERS: readonly Wrong[] = [
   ["a transfer of nothing", () => transfer({ amount: "0" }), /chain_transfers_amount/],
-  ["a transfer of half a unit", () => transfer({ amount: "0.5" }), /chain_transfers_amount/],
+  ["a transfer of half a unit", () => transfer({ amount: "0.5" }), /chain_transfers_amount/, null],
   ["a transfer below the first", () => transfer({ ordinal: "-1" }), /chain_transfers_ordinal/],
   ["a block without a hash", () => transfer({ hash: "NULL" }), /chain_transfers_block/],
   [
@@ -106,18 +101,14 @@ export const WRONG_TRANSFERS: readonly [string, () => string, RegExp][] = [
     "id = 'x'",
     "watch = 'x'",
     "created_at = 1",
-  ].map((set): [string, () => string, RegExp] => [
-    `a transfer changed: ${set}`,
-    onTransfer("trf_0", set),
-    FIXED,
-  ]),
+  ].map((set): Wrong => [`a transfer changed: ${set}`, onTransfer("trf_0", set), FIXED]),
   ["a deleted transfer", () => "DELETE FROM chain_transfers", /transfers are kept/],
   ["a sandbox on a chain with real money", () => watch({ mode: "'sandbox'" }), /treasury_watches_chain/],
   ["live on a test network", () => watch({ chain: "84532" }), /treasury_watches_chain/],
   ["a watch of no mode", () => watch({ mode: "'test'" }), /treasury_watches_chain/],
   ["a reconciled block after the last one", onWatch("last_block = 2"), /treasury_watches_blocks/],
   ["less than nothing received", onWatch("received = -1"), /treasury_watches_sums/],
-  ["half a unit sent", onWatch("sent = 0.5"), /treasury_watches_sums/],
+  ["half a unit sent", onWatch("sent = 0.5"), /treasury_watches_sums/, null],
   ["a watch that stopped for no known reason", onWatch("stopped = 'x'"), /treasury_watches_stopped/],
   [
     "two watches of a wallet",
@@ -136,7 +127,7 @@ export const WRONG_TRANSFERS: readonly [string, () => string, RegExp][] = [
     "first_block = 0",
     "id = 'x'",
     "created_at = 1",
-  ].map((set): [string, () => string, RegExp] => [`a watch changed: ${set}`, onWatch(set), /is fixed/]),
+  ].map((set): Wrong => [`a watch changed: ${set}`, onWatch(set), /is fixed/]),
   ["a deleted watch", () => "DELETE FROM treasury_watches", /watches are kept/],
   ["a sender changed", () => "UPDATE deposit_senders SET note = 'x'", /never changed/],
   [
@@ -159,7 +150,7 @@ export const WRONG_TRANSFERS: readonly [string, () => string, RegExp][] = [
   ],
 ];
 
-export const BEHIND_TRANSFERS: readonly [string, string, () => string, RegExp][] = [
+export const BEHIND_TRANSFERS: readonly Behind[] = [
   [
     "a transfer of no status",
     "chain_transfers_begin_uncredited",

@@ -1,4 +1,3 @@
-import type { Database } from "bun:sqlite";
 import type { Write } from "../change.ts";
 import type { Store } from "../store.ts";
 
@@ -13,11 +12,9 @@ export type Watchers = {
   undone(): void;
 };
 
-/** @param onOthersCommit is called when another process has committed: no later read may use an older snapshot */
-export function createWatchers(writer: Database, onOthersCommit: () => void): Watchers {
-  const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
+/** @param othersHaveCommitted answers whether another process has committed since it was last asked */
+export function createWatchers(othersHaveCommitted: () => boolean): Watchers {
   const watching = new Set<(writes: readonly Write[]) => void>();
-  let version: bigint | undefined;
   let uncommitted: Write[] = [];
   return {
     ofStore: {
@@ -25,13 +22,7 @@ export function createWatchers(writer: Database, onOthersCommit: () => void): Wa
         watching.add(onWritten);
         return () => void watching.delete(onWritten);
       },
-      othersHaveCommitted() {
-        const current = dataVersion.get()?.data_version;
-        const isOthers = version !== undefined && current !== version;
-        version = current;
-        if (isOthers) onOthersCommit();
-        return isOthers;
-      },
+      othersHaveCommitted,
     },
     written(writes) {
       if (watching.size > 0) for (const write of writes) uncommitted.push(write);

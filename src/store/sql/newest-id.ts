@@ -1,10 +1,11 @@
-import type { Database } from "bun:sqlite";
 import { timeOfId } from "../../core/ids.ts";
+import type { SqlDatabase } from "./database.ts";
 
 /** The tables whose rows are ordered by their ids. */
 const ORDERED = ["audit_entries", "escalations", "warrants", "webhook_deliveries"] as const;
 
-export function newestIdTime(raw: Database): number {
+/** The time in the newest of these ids, epoch milliseconds; -1 where there is none. */
+export function newestIdTime(raw: SqlDatabase): number {
   const newest = raw
     .query<{ id: string | null }, []>(
       ORDERED.map((table) => `SELECT max(id) AS id FROM ${table}`).join(" UNION ALL "),

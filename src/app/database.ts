@@ -1,0 +1,71 @@
+import type { Config, Secrets } from "../config.ts";
+import { type Refusal, refuseField } from "../core/errors.ts";
+import { logWarning } from "../platform/log.ts";
+import { isPlaintext, type PostgresAddress } from "../store/postgres/address.ts";
+import { docsUrlOf } from "./urls.ts";
+
+/** Where the ledger is, and what follows from it where that is a database (docs/postgresql, "PostgreSQL"). */
+
+/** The folder that the ledger and its keys are in; null where the ledger is in a database, which has no folder at all. */
+export const folderOf = ({ data }: Config, { database }: Secrets): string | null => (database ? null : data);
+
+/** The name of a database in messages: it has neither the user nor the password. */
+export const nameOfDatabase = ({ host, port, database }: PostgresAddress): string =>
+  `${database} at ${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** A setting and the program that makes its key, where no folder has it. */
+const KEYS = [
+  ["masterKey", "HOLDFAST_MASTER_KEY", "openssl rand -base64 32"],
+  ["signingKey", "HOLDFAST_SIGNING_KEY", "openssl genpkey -algorithm ed25519"],
+  ["pushKey", "HOLDFAST_PUSH_KEY", "openssl rand -base64 32"],
+  ["witnessKey", "HOLDFAST_WITNESS_KEY", "openssl rand -base64 32"],
+] as const satisfies readonly (readonly [keyof Secrets, string, string])[];
+
+/** The refusal of a key that has no file to be in. It is never made: two instances would make two. */
+export function refuseUnsetKey(setting: string): Refusal {
+  const [, , command] = KEYS.find(([, name]) => name === setting) ?? [];
+  return refuseField(
+    setting,
+    `is not set, and with HOLDFAST_DATABASE no key comes from a folder: make one with \`${command}\`, and give every instance the same`,
+  );
+}
+
+/** A folder that is named for this one command, and would not be looked at. */
+export const refuseDataFlag = (data: string | undefined, { database }: Secrets): Refusal | null =>
+  data === undefined || database === null
+    ? null
+    : refuseField("--data", "the ledger is in a database (HOLDFAST_DATABASE): leave the option out");
+
+/** Refuses what does not fit the database that the ledger is in; null where it fits, or where the ledger is in the data folder. */
+export function refuseDatabase(config: Config, { database }: Secrets): Refusal | null {
+  if (database === null || !isPlaintext(database) || config.databasePlaintext) return null;
+  return refuseField(
+    "HOLDFAST_DATABASE",
+    `sslmode=disable would send everything to ${database.host} in the clear, the password too: leave it out, or set HOLDFAST_DATABASE_PLAINTEXT to true where nobody else can read that network`,
+  );
+}
+
+/** The same for a server: it needs every key, and makes no backups. */
+export function refuseDatabaseOfServer(config: Config, secrets: Secrets): Refusal | null {
+  if (secrets.database === null) return null;
+  const unset = KEYS.find(([key]) => secrets[key] === null);
+  if (unset) return refuseUnsetKey(unset[1]);
+  if (config.backups) return refuseBackups(config, "HOLDFAST_BACKUP_FOLDER");
+  return refuseDatabase(config, secrets);
+}
+
+/** Backups of a database are made by PostgreSQL's own programs. */
+export const refuseBackups = (config: Config, field = "HOLDFAST_DATABASE"): Refusal =>
+  refuseField(
+    field,
+    `the backups of a ledger in a database are made by PostgreSQL's own programs: see ${docsUrlOf(config)}/postgresql`,
+  );
+
+/** Warns of a server where what is sent to its database can be read on its way. */
+export function warnOfPlaintext({ database }: Secrets): void {
+  if (database === null || !isPlaintext(database)) return;
+  logWarning(
+    "what is sent to the database is not encrypted: whoever reads that network reads the ledger and the password. Leave sslmode=disable out of HOLDFAST_DATABASE",
+    { host: database.host },
+  );
+}

@@ -1,0 +1,261 @@
+import { type AnyCommand, type BatchTime, createBatch } from "../batch.ts";
+import type { Write } from "../change.ts";
+import { createRowCache, type Missing, type RowCache } from "../row-cache.ts";
+import { INSTANCE_KEY } from "../rows.ts";
+import type { Apply } from "../sql/apply.ts";
+import { newerThan } from "../sql/ledger-version.ts";
+import type { LoadOne } from "../sql/load.ts";
+import type { Names } from "../sql/names.ts";
+import type { Positions } from "../sql/positions.ts";
+import type { IndexName } from "../view.ts";
+import { BEGIN, COMMIT, ConnectionLost, ROLLBACK, type Session, type Statement } from "./client.ts";
+import { type Locks, lockStatements, missingLocks, recordedStatement } from "./locks.ts";
+import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
+import { createWriteBuffer, PositionsUsedUp, type WriteBuffer } from "./write-buffer.ts";
+
+/** What a batch works with. */
+export type BatchParts = {
+  readonly replay: Replay;
+  readonly loadOne: LoadOne;
+  readonly apply: Apply;
+  readonly positions: Positions;
+  readonly names: Names;
+  /** The times of a batch whose scopes have recorded until then. */
+  readonly timeAfter: (recordedAt: number) => BatchTime;
+  /** This process, among those that use the ledger. */
+  readonly process: string;
+  /** The version of this executable. */
+  readonly version: string;
+};
+
+/** What a batch has decided, once it is committed. */
+export type Committed = {
+  readonly answers: readonly unknown[];
+  readonly writes: readonly Write[];
+  readonly time: BatchTime;
+};
+
+/** The batch writes what it has not locked. It begins again with these locks. */
+export class LocksMissing extends Error {
+  constructor(readonly locks: Locks) {
+    super("a batch writes what it has not locked");
+  }
+}
+
+/** The connection ended while a COMMIT was under way: the transaction of this id may be there or not. */
+export class OutcomeUnknown extends Error {
+  constructor(
+    readonly id: string,
+    readonly committed: Committed,
+    options: ErrorOptions,
+  ) {
+    super("it is not known whether a transaction was committed", options);
+  }
+}
+
+/** How many positions one number of the sequence stands for. */
+const BLOCK = 1024;
+
+/** How many blocks a batch takes, by how often it was tried: it knows only at the end how many rows it writes. */
+const blocksOf = (jobs: number, tries: number): number => (1 + Math.floor((jobs * 10) / BLOCK)) * 4 ** tries;
+
+/**
+ * Decides commands in one transaction, and commits it. A batch of commands that find all they need at the first look takes three round
+ * trips: the locks, what they read, and what they write with the COMMIT.
+ *
+ * @param tries how often the positions were too few
+ */
+export async function runBatch(
+  session: Session,
+  commands: readonly AnyCommand[],
+  locks: Locks,
+  parts: BatchParts,
+  tries = 0,
+): Promise<Committed> {
+  try {
+    return await decideAndCommit(session, commands, locks, parts, tries);
+  } catch (error) {
+    parts.positions.forget();
+    parts.names.forget();
+    if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) throw error;
+    await session.exchange([ROLLBACK]);
+    if (error instanceof PositionsUsedUp) return runBatch(session, commands, locks, parts, tries + 1);
+    throw error;
+  }
+}
+
+async function decideAndCommit(
+  session: Session,
+  commands: readonly AnyCommand[],
+  locks: Locks,
+  parts: BatchParts,
+  tries: number,
+): Promise<Committed> {
+  const locking = lockStatements(locks);
+  const begun = await session.exchange([BEGIN, ...locking, nextBlocks(blocksOf(commands.length, tries))]);
+  const [last] = begun[locking.length] as readonly { readonly at: bigint }[];
+  const time = parts.timeAfter(Number(last?.at ?? 0n));
+  const buffer = createWriteBuffer(positionsOf(begun.at(-1) as readonly { readonly block: bigint }[]));
+  const run = createRun(session, parts, buffer, locks);
+  const answers = await run.decideAll(commands, time);
+  const writes = run.written();
+  const committed = { answers, writes, time };
+  const changes = buffer.take();
+  if (writes.length === 0) {
+    await session.exchange([ROLLBACK]);
+    return committed;
+  }
+  const id = crypto.randomUUID();
+  await commit(
+    session,
+    [...changes, recordedStatement(locks, time.recordedAt), commitRow(id, parts, locks)],
+    {
+      id,
+      committed,
+    },
+  );
+  return committed;
+}
+
+async function commit(
+  session: Session,
+  statements: readonly Statement[],
+  { id, committed }: { readonly id: string; readonly committed: Committed },
+): Promise<void> {
+  let answers: readonly { readonly count: number; readonly command: string }[];
+  try {
+    answers = await session.exchange([...statements, COMMIT]);
+  } catch (error) {
+    if (error instanceof ConnectionLost) throw new OutcomeUnknown(id, committed, { cause: error });
+    throw error;
+  }
+  // A failed transaction ends without an error.
+  if (answers.at(-1)?.command !== "COMMIT")
+    throw new Error("PostgreSQL undid a transaction instead of committing it");
+}
+
+const nextBlocks = (count: number): Statement => ({
+  text: "SELECT nextval('positions') AS block FROM generate_series(1, $1::int8)",
+  params: [BigInt(count)],
+});
+
+const positionsOf = (blocks: readonly { readonly block: bigint }[]): readonly number[] =>
+  blocks.flatMap(({ block }) => Array.from({ length: BLOCK }, (_, at) => Number(block) + at));
+
+const commitRow = (id: string, { process }: BatchParts, { scopes }: Locks): Statement => ({
+  text: `INSERT INTO commits (id, instance, at, scopes)
+    VALUES ($1::text, $2::text, (extract(epoch FROM clock_timestamp()) * 1000)::int8, $3::text)`,
+  params: [id, process, JSON.stringify([...scopes])],
+});
+
+/** A newer executable may have changed the tables since this process has opened the ledger. */
+function refuseNewer(cache: RowCache, version: string): Error | null | undefined {
+  const instance = cache.row("instance", INSTANCE_KEY);
+  return instance && newerThan(version, { version: instance.version, oldest_writer: instance.oldestWriter });
+}
+
+const makesOrganisation = (write: Write): boolean =>
+  write.kind === "put" && write.put.kind === "organisation" && write.put.before === null;
+
+type Work = () => void;
+
+const loadsOf = ({ rows, indexes }: Missing, { row, index }: LoadOne, cache: RowCache): readonly Work[] => [
+  ...[...rows].flatMap(([kind, keys]) => [...keys].map((key) => () => row(kind, key, cache))),
+  ...[...indexes].flatMap(([name, asked]) =>
+    [...asked.values()].map((of) => () => index<IndexName>(name, of, cache)),
+  ),
+];
+
+/** The steps of one batch. */
+function createRun(
+  session: Session,
+  { replay, loadOne, apply, positions, version }: BatchParts,
+  buffer: WriteBuffer,
+  locks: Locks,
+) {
+  const cache = createRowCache();
+  const batch = createBatch(cache);
+  const answers: Answers = new Map();
+  const all: Write[] = [];
+
+  async function load(missing: Missing): Promise<void> {
+    let loads = loadsOf(missing, loadOne, cache);
+    while (loads.length > 0) {
+      const lacking: Lacking = new Map();
+      loads = loads.filter((work) => replay.attempt({ answers, lacking }, work) === null);
+      if (loads.length > 0) await fetchAnswers(session, lacking, answers);
+    }
+  }
+
+  /** Writes into the buffer. What it must know first is fetched. */
+  async function write(writes: readonly Write[]): Promise<void> {
+    if (writes.length === 0) return;
+    const missing = missingLocks(locks, writes);
+    if (missing) throw new LocksMissing(missing);
+    // The database makes the scopes of an organisation, to which later writes refer.
+    const made = writes.findLastIndex(makesOrganisation) + 1;
+    if (made > 0 && made < writes.length) {
+      await fill(writes.slice(0, made));
+      await flush();
+    }
+    await fill(made < writes.length ? writes.slice(made) : writes);
+    all.push(...writes);
+  }
+
+  async function fill(writes: readonly Write[]): Promise<void> {
+    for (;;) {
+      const lacking: Lacking = new Map();
+      const undo = positions.draft();
+      if (replay.attempt({ answers, lacking, writes: buffer }, () => apply(writes))) break;
+      for (const one of writes) lookAhead(one, lacking);
+      undo();
+      buffer.reset();
+      await fetchAnswers(session, lacking, answers);
+    }
+  }
+
+  /** Notes what a write must know, so that it is fetched together with what the first one lacked. */
+  function lookAhead(write: Write, lacking: Lacking): void {
+    try {
+      replay.attempt({ answers, lacking, writes: buffer }, () => apply([write]));
+    } catch {
+      // It follows from a write before it. It is tried again after that one.
+    }
+  }
+
+  /** Sends what was written, so that the next look-ups find it. */
+  async function flush(): Promise<void> {
+    await session.exchange(buffer.take());
+    answers.clear();
+  }
+
+  return {
+    written: () => all,
+    async decideAll(commands: readonly AnyCommand[], time: BatchTime): Promise<readonly unknown[]> {
+      for (
+        let lacking = batch.lacking(commands, time);
+        lacking;
+        lacking = batch.lacking(lacking.commands, time)
+      )
+        await load(lacking.missing);
+      const newer = refuseNewer(cache, version);
+      if (newer) throw newer;
+      const decided: unknown[] = [];
+      for (const command of commands) decided.push(await decide(command, time));
+      await write(batch.takeWrites());
+      return decided;
+    },
+  };
+
+  async function decide(command: AnyCommand, time: BatchTime): Promise<unknown> {
+    for (;;) {
+      const decided = batch.decide(command, time);
+      if ("answer" in decided) return decided.answer;
+      if (decided.writes.length > 0) {
+        await write(decided.writes);
+        await flush();
+      }
+      await load(decided.missing);
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import type { ReservedSQL, SQL } from "bun";
+
+/** One statement, with its parameters as Bun's client takes them. */
+export type Statement = {
+  readonly text: string;
+  readonly params: readonly unknown[];
+  /** Whether its rows are wanted as lists of values, and not as objects. */
+  readonly asLists?: boolean;
+};
+
+/** The rows of a statement, how many rows it read or wrote, and which command the server says it was. */
+export type Answer = readonly unknown[] & { readonly count: number; readonly command: string };
+
+/** A connection of our own for a while. */
+export type Session = {
+  /**
+   * Sends statements together, in one round trip, and answers all of them. Where one fails, the failure of the first that did is
+   * thrown, once the server has answered all.
+   *
+   * @throws ConnectionLost where the connection ended, or the server did not answer in time: what was sent may have been done
+   */
+  exchange(statements: readonly Statement[]): Promise<readonly Answer[]>;
+  /** Gives the connection back. */
+  release(): void;
+};
+
+/** The connection ended before an answer came. */
+export class ConnectionLost extends Error {}
+
+/**
+ * How long the server may take for one exchange. It ends a statement itself sooner (`statement_timeout`), so that a longer silence means
+ * that no answer will come: packets that are lost without a word would else be waited for without end.
+ */
+const EXCHANGE_MS_MAX = 20_000;
+
+/** A statement without parameters must be a template: as text it would end the exchange of those before it. */
+const TEMPLATES: Readonly<Record<string, (sql: ReservedSQL) => SQL.Query<unknown>>> = {
+  BEGIN: (sql) => sql`BEGIN`,
+  "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY": (sql) =>
+    sql`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`,
+  COMMIT: (sql) => sql`COMMIT`,
+  ROLLBACK: (sql) => sql`ROLLBACK`,
+};
+
+export const BEGIN: Statement = { text: "BEGIN", params: [] };
+export const BEGIN_SNAPSHOT: Statement = {
+  text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+  params: [],
+};
+export const COMMIT: Statement = { text: "COMMIT", params: [] };
+export const ROLLBACK: Statement = { text: "ROLLBACK", params: [] };
+
+/** The SQLSTATE of a failure; null where the server said nothing. */
+export const sqlStateOf = (error: unknown): string | null => {
+  const { errno } = error as { readonly errno?: unknown };
+  return error instanceof Error && typeof errno === "string" ? errno : null;
+};
+
+/**
+ * Failures by which a connection ends: the server stops, was killed, cannot be reached, or has waited too long for the next statement. One
+ * that only reads is of a server that is not, or not yet, the one to write to.
+ */
+const ENDS_CONNECTION = /^(?:08|57P|25P03|25006)/;
+/** What the client says by itself tells nothing of what the server has done, whatever it is. */
+const isLost = (error: unknown): boolean => {
+  const state = sqlStateOf(error);
+  return state === null || ENDS_CONNECTION.test(state);
+};
+
+/** What the last exchange with the server was like. */
+export type Health = { isReachable: boolean; roundTripMs: number | null };
+
+/** The connections to a server. */
+export type Sessions = {
+  readonly health: Readonly<Health>;
+  /** @throws ConnectionLost where there is none to be had */
+  reserve(): Promise<Session>;
+};
+
+export function createSessions(pool: SQL): Sessions {
+  const health: Health = { isReachable: true, roundTripMs: null };
+  return {
+    health,
+    async reserve() {
+      try {
+        return sessionOn(await pool.reserve(), health);
+      } catch (error) {
+        health.isReachable = false;
+        throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
+      }
+    },
+  };
+}
+
+function sessionOn(sql: ReservedSQL, health: Health): Session {
+  let ended = false;
+
+  /** Nothing that is under way on it is waited for. */
+  function end(): void {
+    if (ended) return;
+    ended = true;
+    void Promise.resolve(sql.close({ timeout: 0 })).catch(() => {});
+  }
+
+  return {
+    async exchange(statements) {
+      if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
+      const sent = statements.map((statement) => send(sql, statement));
+      const sentAt = performance.now();
+      const timer = setTimeout(end, EXCHANGE_MS_MAX);
+      const answers = await Promise.allSettled(sent);
+      clearTimeout(timer);
+      health.roundTripMs = performance.now() - sentAt;
+      health.isReachable = !ended;
+      const at = answers.findIndex(({ status }) => status === "rejected");
+      if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
+      const { reason } = answers[at] as PromiseRejectedResult;
+      if (!ended && !isLost(reason)) throw withoutValues(reason, statements[at]);
+      end();
+      health.isReachable = false;
+      throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
+    },
+    release() {
+      if (ended) return;
+      ended = true;
+      sql.release();
+    },
+  };
+}
+
+/** The failure with the statement's text, which is the code's own. Its details would show the values of a row in the log. */
+const withoutValues = (failure: object, statement: Statement | undefined): object =>
+  Object.assign(failure, { statement: statement?.text, detail: undefined, where: undefined });
+
+function send(sql: ReservedSQL, { text, params, asLists = false }: Statement): Promise<Answer> {
+  const template = TEMPLATES[text];
+  const query = template ? template(sql) : sql.unsafe(text, params as unknown[]);
+  return (asLists ? query.values() : query).execute() as unknown as Promise<Answer>;
+}

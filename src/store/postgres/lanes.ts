@@ -1,0 +1,301 @@
+import { refuse } from "../../core/errors.ts";
+import type { AnyCommand } from "../batch.ts";
+import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
+import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
+import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
+
+/** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
+export const LANES = 4;
+/** How many commands share one transaction. */
+const BATCH_MAX = 256;
+/** How long a command waits at most for others to join its transaction. */
+const GATHER_MS_MAX = 4;
+/** How often commands begin again that other instances were in the way of, and how long they wait before, at random. */
+const TRIES_MAX = 3;
+const WAIT_MS = { min: 10, max: 100 };
+/** How long commands are tried while the database cannot be reached, and how long it is asked what became of a transaction. */
+const UNREACHABLE_MS_MAX = 5_000;
+const UNKNOWN_MS_MAX = 10_000;
+
+/**
+ * By other transactions: a serialisation failure, a deadlock, a lock that was not free in time, a row that another has inserted first, and
+ * one that another has changed or deleted (`counted` in `write-buffer.ts`).
+ */
+const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "23505", "22012"]);
+
+/** Of these, those that tell nothing but that others were there. */
+const OF_OTHERS: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+
+/** A lock that was not free in time, which is 2 s. */
+const LOCK_TIMEOUT = "55P03";
+/** How long commands that share a transaction with such a one are tried apart from it. */
+const LOCKED_MS_MAX = 10_000;
+
+/** The index by which a key is claimed once. */
+const CLAIM = "idempotency_keys_by_key";
+const KEY_TAKEN = refuse(
+  "idempotency_conflict",
+  "Another request claimed this Idempotency-Key at the same time. Retry shortly with the same key.",
+);
+
+const CONTENDED_TOO_LONG = refuse(
+  "rate_limit_exceeded",
+  "Other requests change the same at this moment. Retry shortly with the same Idempotency-Key.",
+);
+
+type Job = {
+  readonly command: AnyCommand;
+  readonly queuedAt: number;
+  readonly resolve: (answer: unknown) => void;
+  readonly fail: (error: unknown) => void;
+};
+
+/** Figures since the start. */
+export type LaneFigures = {
+  readonly lanes: number;
+  /** Lanes with a transaction under way, and commands that wait. */
+  busy: number;
+  waiting: number;
+  batches: number;
+  commands: number;
+  retries: number;
+  /** Transactions of which nobody could say whether they were committed. */
+  undecided: number;
+};
+
+/** Group commit: commands of concurrent requests share a transaction. */
+export type Lanes = {
+  readonly figures: LaneFigures;
+  execute(command: AnyCommand): Promise<unknown>;
+  /** Does other work on a connection that nothing else uses meanwhile. */
+  alone<Result>(work: (session: Session) => Promise<Result>): Promise<Result>;
+  /** Commits what is queued. Later commands are refused. */
+  close(): Promise<void>;
+};
+
+/** @param onCommitted is called when a batch is on disk, before its commands are answered */
+export function createLanes(
+  sessions: Sessions,
+  parts: BatchParts,
+  onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
+): Lanes {
+  const figures: LaneFigures = {
+    ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
+  };
+  const lanes = Array.from({ length: LANES }, () => createLane(sessions, parts, figures, onCommitted));
+  let closed = false;
+  return {
+    figures,
+    execute: (command) =>
+      new Promise((resolve, fail) => {
+        if (closed) throw new Error("the store is closed");
+        const lane = lanes[command.scope === null ? 0 : laneOf(command.scope.organisationId)];
+        lane?.add({ command, resolve, fail, queuedAt: performance.now() });
+      }),
+    async alone(work) {
+      if (closed) throw new Error("the store is closed");
+      const session = await sessions.reserve();
+      try {
+        return await work(session);
+      } finally {
+        session.release();
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all(lanes.map((lane) => lane.close()));
+    },
+  };
+}
+
+const organisationsOf = (jobs: readonly Job[]): readonly (readonly Job[])[] => [
+  ...Map.groupBy(jobs, ({ command: { scope } }) => scope?.organisationId).values(),
+];
+
+const laneOf = (organisationId: string): number => Number(Bun.hash(organisationId) % BigInt(LANES));
+
+function createLane(
+  sessions: Sessions,
+  parts: BatchParts,
+  figures: LaneFigures,
+  onCommitted: Parameters<typeof createLanes>[2],
+) {
+  const committer = createCommitter(sessions, parts, figures, onCommitted);
+  let queue: Job[] = [];
+  let running: Promise<void> | null = null;
+
+  async function work(): Promise<void> {
+    figures.busy += 1;
+    while (queue.length > 0) {
+      await gathered(() => queue);
+      const jobs = queue.slice(0, BATCH_MAX);
+      queue = queue.slice(BATCH_MAX);
+      figures.waiting -= jobs.length;
+      try {
+        await committer.commit(jobs);
+      } catch (error) {
+        // What nobody has thought of must not leave a command without an answer, nor those that wait.
+        for (const job of jobs) job.fail(error);
+      }
+    }
+    figures.busy -= 1;
+    running = null;
+  }
+
+  return {
+    add(job: Job): void {
+      queue.push(job);
+      figures.waiting += 1;
+      running ??= work();
+    },
+    async close(): Promise<void> {
+      await running;
+      committer.release();
+    },
+  };
+}
+
+/** Commits jobs on a connection of its own, and begins again what can be. */
+function createCommitter(
+  sessions: Sessions,
+  parts: BatchParts,
+  figures: LaneFigures,
+  onCommitted: Parameters<typeof createLanes>[2],
+) {
+  let session: Session | null = null;
+
+  /** Commits the jobs in one transaction, or in several where one of them is a fault. */
+  async function commitTogether(jobs: readonly Job[], locks: Locks, tries: number): Promise<void> {
+    const commands = jobs.map(({ command }) => command);
+    const begunAt = performance.now();
+    let committed: Committed;
+    try {
+      session ??= await sessions.reserve();
+      committed = await runBatch(session, commands, locks, parts);
+    } catch (error) {
+      if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
+      if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
+      const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
+      if (!(error instanceof OutcomeUnknown && found === true))
+        return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
+      committed = error.committed;
+    }
+    figures.batches += 1;
+    figures.commands += jobs.length;
+    onCommitted(committed, jobs.length, performance.now() - begunAt);
+    for (const [at, job] of jobs.entries()) job.resolve(committed.answers[at]);
+  }
+
+  async function tryAgain(
+    jobs: readonly Job[],
+    locks: Locks,
+    tries: number,
+    isUndecided: boolean,
+    error: unknown,
+  ): Promise<void> {
+    if (isUndecided) {
+      figures.undecided += 1;
+      return failAll(jobs, error);
+    }
+    const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
+    if (isLost) {
+      const waiting = jobs.filter(({ queuedAt }) => performance.now() - queuedAt < UNREACHABLE_MS_MAX);
+      failAll(
+        jobs.filter((job) => !waiting.includes(job)),
+        error,
+      );
+      if (waiting.length === 0) return;
+      await pause(figures);
+      return commitTogether(waiting, locks, tries);
+    }
+    const state = sqlStateOf(error) ?? "";
+    const isKeyTaken = constraintOf(error) === CLAIM;
+    const isShared = state === LOCK_TIMEOUT && organisationsOf(jobs).length > 1;
+    if (CONTENDED.has(state) && !isKeyTaken && !isShared && tries < TRIES_MAX) {
+      await pause(figures);
+      return commitTogether(jobs, locks, tries + 1);
+    }
+    if (state === LOCK_TIMEOUT) return commitByOrganisation(jobs);
+    const [job] = jobs;
+    if (job !== undefined && jobs.length === 1) refuseOrFail(job, error);
+    else
+      for (const half of halvesOf(jobs))
+        await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
+  }
+
+  /**
+   * Gives those a turn that wait only for the organisation of another. Who waits too long is told so: a lock is waited for in vain
+   * much longer than a transaction takes.
+   */
+  async function commitByOrganisation(jobs: readonly Job[]): Promise<void> {
+    const groups = organisationsOf(jobs);
+    for (const group of groups) {
+      const isLate = group.some(({ queuedAt }) => performance.now() - queuedAt > LOCKED_MS_MAX);
+      if (groups.length === 1 || isLate) for (const job of group) job.resolve(CONTENDED_TOO_LONG);
+      else await commitTogether(group, locksOf(group.map(({ command }) => command)), TRIES_MAX);
+    }
+  }
+
+  return {
+    /** The last of their answers has come when this resolves. */
+    commit: (jobs: readonly Job[]) => commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0),
+    release: () => session?.release(),
+  };
+}
+
+/** Waits until a turn of the event loop brings no more commands, for a limited time. */
+async function gathered(queue: () => readonly Job[]): Promise<void> {
+  for (let before = -1; before < queue().length && queue().length < BATCH_MAX; ) {
+    before = queue().length;
+    await new Promise<void>((next) => setImmediate(next));
+    if (performance.now() - (queue()[0]?.queuedAt ?? 0) > GATHER_MS_MAX) return;
+  }
+}
+
+const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;
+
+function failAll(jobs: readonly Job[], error: unknown): void {
+  for (const job of jobs) job.fail(error);
+}
+
+/** A command that was tried often enough by itself. */
+function refuseOrFail(job: Job, error: unknown): void {
+  if (constraintOf(error) === CLAIM) job.resolve(KEY_TAKEN);
+  else if (OF_OTHERS.has(sqlStateOf(error) ?? "")) job.resolve(CONTENDED_TOO_LONG);
+  else job.fail(error);
+}
+
+async function pause(figures: LaneFigures): Promise<void> {
+  figures.retries += 1;
+  await Bun.sleep(WAIT_MS.min + Math.random() * (WAIT_MS.max - WAIT_MS.min));
+}
+
+const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] => {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+};
+
+/**
+ * Whether a transaction whose COMMIT was not answered took place; null where the database does not say in time. It is asked under the
+ * same locks, which the transaction keeps as long as it may still commit.
+ */
+async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<boolean | null> {
+  const until = performance.now() + UNKNOWN_MS_MAX;
+  while (performance.now() < until) {
+    try {
+      const session = await sessions.reserve();
+      try {
+        await session.exchange([BEGIN, ...lockStatements(locks)]);
+        const text = "SELECT 1 FROM commits WHERE id = $1::text";
+        const [found] = await session.exchange([{ text, params: [id] }]);
+        return (found?.length ?? 0) > 0;
+      } finally {
+        await session.exchange([ROLLBACK]).catch(() => {});
+        session.release();
+      }
+    } catch {
+      await Bun.sleep(WAIT_MS.max);
+    }
+  }
+  return null;
+}

@@ -1,0 +1,304 @@
+import { MODES } from "../../core/roles.ts";
+import type { AnyCommand } from "../batch.ts";
+import type { Write } from "../change.ts";
+import type { NeedName, Needs, NeedTable } from "../needs.ts";
+import type { RowKind } from "../rows.ts";
+import type { Scope } from "../scope.ts";
+import type { Statement } from "./client.ts";
+import { arrayOf } from "./values.ts";
+
+/**
+ * Which rows a batch locks before it reads anything, so that what its commands read stands still until it commits: of each organisation
+ * its row, and of each mode of one that is named its row of `scopes`. What belongs to no organisation has rows of `locks`, by names.
+ */
+export type Locks = {
+  readonly names: ReadonlySet<string>;
+  readonly organisations: ReadonlySet<string>;
+  /** Whether rows that belong to a whole organisation are written: nobody else may then read them. */
+  readonly isWhole: boolean;
+  /** Modes of organisations, as `scopeKey` writes them. */
+  readonly scopes: ReadonlySet<string>;
+};
+
+/** What belongs to the instance, and to no organisation. */
+const INSTANCE = "instance";
+
+/**
+ * What stands still while a command reads it: "own", since the organisation and the mode are locked; "unique", where an index refuses a
+ * second row, and the batch begins again; or a row of `locks`.
+ */
+type Holds<Name extends NeedName> =
+  | "own"
+  | "unique"
+  | "instance"
+  | ((ask: Exclude<NeedTable[Name]["ask"], null>) => string);
+
+const NEEDS: { readonly [Name in NeedName]: Holds<Name> } = {
+  callerKey: "own",
+  callerAgent: "own",
+  callerUser: "own",
+  callerSession: "own",
+  callerChat: "own",
+  idempotencyKey: "own",
+  replayedWarrant: "own",
+  replayedStep: "own",
+  heldKey: "own",
+  warrant: "own",
+  warrantAgent: "own",
+  warrantOpener: "own",
+  warrantSession: "own",
+  warrantPolicy: "own",
+  warrantPurchase: "own",
+  warrantEscalation: "own",
+  escalationOrWarrant: "own",
+  webhooks: "own",
+  purchase: "own",
+  agent: "own",
+  agentSession: "own",
+  sessionWindows: "own",
+  agentPolicy: "own",
+  callerAgentPolicy: "own",
+  organisationPolicy: "own",
+  policy: "own",
+  newestOfPolicy: "own",
+  verifier: "own",
+  verifierSchema: "own",
+  schemas: "own",
+  balance: "own",
+  hasPasskey: "own",
+  contentBytes: "own",
+  oldestFree: "own",
+  // Purchases of all organisations are paid from one wallet.
+  openAuthorizations: ({ chainId, contract, payer }) => `authorizations ${chainId} ${contract} ${payer}`,
+  sourceKeys: "own",
+  oldestCapsules: "own",
+  capsule: "own",
+  newestCapsule: "own",
+  hasOrganisation: "instance",
+  user: "own",
+  userByEmail: "unique",
+  hasOtherOwner: "own",
+  hasSecondPerson: "own",
+  passkey: "unique",
+  passkeys: "own",
+  passkeyApproval: "own",
+  userSessions: "own",
+  passwordReset: "own",
+  unusedPasswordResets: "own",
+  apiKey: "own",
+  spendSession: "own",
+  policyNamed: "own",
+  depositReferenced: "own",
+  deposit: "own",
+  correction: "own",
+  depositCorrection: "own",
+  payeeBalances: "own",
+  payout: "own",
+  newestPayout: "own",
+  payoutTransaction: "own",
+  payoutChainTransaction: "instance",
+  payoutWaits: "own",
+  sentInDay: "own",
+  railStates: "instance",
+  webhook: "own",
+  delivery: "own",
+  notice: "own",
+  escalationPlan: "own",
+  plannedNotices: "own",
+  noticeSettings: "own",
+  pushSubscriptions: "own",
+  pushSubscriptionAt: "unique",
+  readers: "own",
+  newestNotice: "own",
+  messagingAccount: "own",
+  messagingAccountOfChat: "unique",
+  messagingCode: "own",
+  witnessedLog: "instance",
+  cosignature: "instance",
+  chainTransaction: "instance",
+  newestTransaction: "instance",
+  treasuryWatch: "instance",
+  chainTransfer: "instance",
+  chainTransfers: "instance",
+  depositSender: "instance",
+};
+
+/**
+ * To whom a row belongs that is written: to an organisation in a mode, to a whole organisation, or to the instance. `content` belongs to
+ * everybody (`write-buffer.ts`).
+ */
+const OWNERS: Readonly<Record<RowKind, "scope" | "organisation" | "instance" | "everybody">> = {
+  agent: "scope",
+  apiKey: "scope",
+  auditEntry: "organisation",
+  authSession: "organisation",
+  capsule: "scope",
+  capsulePart: "everybody",
+  chainTransaction: "instance",
+  chainTransfer: "instance",
+  check: "scope",
+  content: "everybody",
+  correction: "scope",
+  cosignature: "instance",
+  delivery: "scope",
+  deposit: "scope",
+  depositSender: "instance",
+  escalation: "scope",
+  idempotencyKey: "scope",
+  instance: "instance",
+  logAnchor: "instance",
+  messagingAccount: "organisation",
+  messagingCode: "organisation",
+  notice: "organisation",
+  noticeSettings: "organisation",
+  organisation: "organisation",
+  passkey: "organisation",
+  passkeyApproval: "organisation",
+  passwordReset: "organisation",
+  payout: "scope",
+  payoutTransaction: "scope",
+  payoutWait: "scope",
+  plannedNotice: "organisation",
+  policy: "organisation",
+  posting: "scope",
+  purchase: "scope",
+  pushSubscription: "organisation",
+  railState: "instance",
+  schema: "organisation",
+  sourceKey: "organisation",
+  spendSession: "scope",
+  trace: "scope",
+  treasuryWatch: "instance",
+  user: "organisation",
+  verifier: "organisation",
+  warrant: "scope",
+  webhook: "scope",
+  witnessedLog: "instance",
+};
+
+const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
+
+export const NO_LOCKS: Locks = {
+  names: new Set(),
+  organisations: new Set(),
+  isWhole: false,
+  scopes: new Set(),
+};
+
+export const together = (one: Locks, other: Locks): Locks => ({
+  names: one.names.union(other.names),
+  organisations: one.organisations.union(other.organisations),
+  isWhole: one.isWhole || other.isWhole,
+  scopes: one.scopes.union(other.scopes),
+});
+
+/** What commands name. */
+export function locksOf(commands: readonly AnyCommand[]): Locks {
+  const [names, organisations, scopes] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const { scope, needs } of commands) {
+    if (scope === null) names.add(INSTANCE);
+    else {
+      organisations.add(scope.organisationId);
+      scopes.add(scopeKey(scope));
+    }
+    for (const name in needs) {
+      const lock = nameOf(name as NeedName, needs);
+      if (lock !== null) names.add(lock);
+    }
+  }
+  return { names, organisations, isWhole: false, scopes };
+}
+
+function nameOf<Name extends NeedName>(name: Name, needs: Needs): string | null {
+  const holds: Holds<Name> = NEEDS[name];
+  if (holds === "own" || holds === "unique") return null;
+  if (holds === "instance") return INSTANCE;
+  const ask = needs[name];
+  return ask == null ? null : holds(ask as never);
+}
+
+/** What must be locked besides, for these writes; null where nothing is missing. */
+export function missingLocks(held: Locks, writes: readonly Write[]): Locks | null {
+  const [names, organisations, scopes] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  let isWhole = false;
+  for (const write of writes) {
+    const { kind, row } = write.kind === "put" ? write.put : write.deletion;
+    const owner = OWNERS[kind];
+    const { organisationId, mode } = row as Partial<Scope>;
+    if (owner === "instance") names.add(INSTANCE);
+    if (organisationId !== undefined && owner !== "instance") organisations.add(organisationId);
+    if (owner === "organisation") isWhole = true;
+    if (owner === "scope" && organisationId !== undefined && mode !== undefined)
+      scopes.add(scopeKey({ organisationId, mode }));
+  }
+  const isHeld =
+    names.isSubsetOf(held.names) &&
+    organisations.isSubsetOf(held.organisations) &&
+    scopes.isSubsetOf(held.scopes) &&
+    (held.isWhole || !isWhole);
+  return isHeld ? null : { names, organisations, isWhole, scopes };
+}
+
+/**
+ * The statements that take locks, in an order that is the same for all batches, so that no two of them wait for each other. The last one
+ * answers the newest time that the organisations have recorded.
+ */
+export function lockStatements({ names, organisations, isWhole, scopes }: Locks): readonly Statement[] {
+  const sorted = (list: ReadonlySet<string>) => [...list].sort();
+  const named = arrayOf("text", sorted(names));
+  const owners = arrayOf("text", sorted(organisations));
+  const [ofScopes, modes] = [0, 1].map((part) =>
+    arrayOf(
+      "text",
+      sorted(scopes).map((key) => key.split(" ")[part]),
+    ),
+  );
+  return [
+    ...(names.size === 0
+      ? []
+      : [
+          {
+            text: "INSERT INTO locks (name) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING",
+            params: [named],
+          },
+          {
+            text: "SELECT 1 FROM locks WHERE name = ANY($1::text[]) ORDER BY name FOR UPDATE",
+            params: [named],
+          },
+        ]),
+    ...(organisations.size === 0
+      ? []
+      : [
+          {
+            text: `SELECT 1 FROM organisations WHERE id = ANY($1::text[]) ORDER BY id FOR ${isWhole ? "NO KEY UPDATE" : "SHARE"}`,
+            params: [owners],
+          },
+          {
+            text: `SELECT 1 FROM scopes WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+              ORDER BY position FOR NO KEY UPDATE`,
+            params: [ofScopes, modes],
+          },
+        ]),
+    {
+      text: "SELECT coalesce(max(recorded_at), 0) AS at FROM scopes WHERE organisation_id = ANY($1::text[])",
+      params: [owners],
+    },
+  ];
+}
+
+/** Notes the time of a batch's records in its scopes; that of records of whole organisations, in all scopes of these. */
+export function recordedStatement({ organisations: owners, isWhole, scopes }: Locks, at: number): Statement {
+  const ofWhole = isWhole ? [...owners].flatMap((id) => MODES.map((mode) => `${id} ${mode}`)) : [];
+  const noted = [...scopes.union(new Set(ofWhole))].sort();
+  const [organisations, modes] = [0, 1].map((part) =>
+    arrayOf(
+      "text",
+      noted.map((key) => key.split(" ")[part]),
+    ),
+  );
+  return {
+    text: `UPDATE scopes SET recorded_at = $3::int8
+      WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND recorded_at < $3::int8`,
+    params: [organisations, modes, BigInt(at)],
+  };
+}

@@ -1,0 +1,14 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+const FOLDER = `${import.meta.dir}/../../../migrations/postgres`;
+
+/** Runs when the code is bundled or loaded. The SQL becomes a part of the code, so the executable needs no files. */
+export function embeddedPostgresMigrations() {
+  return readdirSync(FOLDER)
+    .filter((file) => file.endsWith(".sql"))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(`${FOLDER}/${file}`, "utf8");
+      return { name: file.replace(/\.sql$/, ""), sql, hash: Bun.SHA256.hash(sql, "hex") };
+    });
+}

@@ -1,0 +1,139 @@
+import { tmpdir } from "node:os";
+import { SQL } from "bun";
+import type { DatabaseFigures } from "../../core/database.ts";
+import type { AnyCommand } from "../batch.ts";
+import { createApply } from "../sql/apply.ts";
+import type { SqlDatabase } from "../sql/database.ts";
+import { createLoadOne } from "../sql/load.ts";
+import type { MigrationWatch } from "../sql/migration-watch.ts";
+import { createNames } from "../sql/names.ts";
+import { newestIdTime } from "../sql/newest-id.ts";
+import { createPositions } from "../sql/positions.ts";
+import { createSqlReader } from "../sql/readers/reader.ts";
+import { createWatchers } from "../sql/watchers.ts";
+import type { Store } from "../store.ts";
+import { connectionOptions, type PostgresAddress } from "./address.ts";
+import { auditPostgres } from "./audit.ts";
+import { createSessions, type Sessions } from "./client.ts";
+import { createCommitClock } from "./commit-clock.ts";
+import { createLanes, LANES } from "./lanes.ts";
+import { migratePostgres } from "./migrate.ts";
+import { followOthers } from "./others.ts";
+import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
+import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
+import { createWork } from "./work.ts";
+
+export type PostgresStoreOptions = {
+  /** The version of this executable. */
+  readonly version: string;
+  /** The clock; epoch milliseconds. */
+  readonly now: () => number;
+  /** A clock that never jumps, in milliseconds since any moment. */
+  readonly steadyNow: () => number;
+  /** Makes the id of the instance, where a new ledger is created. */
+  readonly newInstanceId: () => string;
+  /** Follows how the tables are brought up to date. */
+  readonly migrationWatch?: Partial<MigrationWatch>;
+  /** Called when the commands of a transaction are on disk. */
+  readonly onCommitted?: (commands: number, durationMs: number) => void;
+};
+
+export interface PostgresStore extends Store {
+  /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
+  readonly newestIdTime: number;
+  figures(): DatabaseFigures;
+}
+
+/** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
+const OTHER_CONNECTIONS = 4;
+
+/**
+ * The engine for a ledger on a PostgreSQL server. It brings the tables up to date.
+ *
+ * @throws NewerLedger where the ledger is of a newer version that this one may not write to
+ */
+export async function openPostgresStore(
+  address: PostgresAddress,
+  options: PostgresStoreOptions,
+): Promise<PostgresStore> {
+  const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
+  const pool = new SQL({
+    ...connectionOptions(address, version),
+    max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
+  });
+  const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
+  const watching = { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) };
+  await migratePostgres(pool, watching).catch(async (error: unknown) => {
+    await pool.close({ timeout: 0 });
+    throw error;
+  });
+  const sessions = createSessions(pool);
+  const replay = createReplay();
+  const { connection } = replay;
+  const known = await ask(sessions, replay, () => ({
+    newestIdTime: newestIdTime(connection.raw),
+    recordedAt: newestRecord(connection.raw),
+  }));
+  const positions = createPositions(connection.raw);
+  const names = createNames(connection.raw);
+  const clock = createCommitClock(now, steadyNow, known.recordedAt);
+  const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
+  const process = crypto.randomUUID();
+  const others = followOthers(pool, process);
+  const watchers = createWatchers(others.haveCommitted);
+  const parts = {
+    ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
+    loadOne: createLoadOne(connection, positions, names),
+    apply: createApply(connection, positions),
+  };
+  const lanes = createLanes(sessions, parts, ({ writes, time }, commands, durationMs) => {
+    if (writes.length > 0) clock.recorded(time);
+    watchers.written(writes);
+    snapshots.refresh();
+    watchers.committed();
+    onCommitted?.(commands, durationMs);
+  });
+  return {
+    execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
+    read: snapshots.read,
+    apiKey: (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)),
+    lastRecordedAt: clock.lastRecordedAt,
+    ...watchers.ofStore,
+    newestIdTime: known.newestIdTime,
+    figures: () => ({ ...lanes.figures, ...sessions.health }),
+    audit: (onProgress) => auditPostgres(pool, tmpdir(), onProgress),
+    ...createWork(lanes, replay),
+    hasSpace: () => true,
+    hasSpaceForCapsule: () => true,
+    async close() {
+      others.stop();
+      await lanes.close();
+      await snapshots.close();
+      await pool.close({ timeout: 1 });
+    },
+  };
+}
+
+/** The time in the newest record of any organisation, or in the newest mark of retention; -1 where there is none. */
+function newestRecord(raw: SqlDatabase): number {
+  const scopes = raw.query<{ at: bigint | null }, []>("SELECT max(recorded_at) AS at FROM scopes").get();
+  const instance = raw.query<{ marks: string }, []>("SELECT retention_marks AS marks FROM instances").get();
+  const marks: readonly { readonly recordedAt: number }[] = JSON.parse(instance?.marks ?? "[]");
+  return Math.max(Number(scopes?.at ?? -1n), marks.at(-1)?.recordedAt ?? -1);
+}
+
+/** Reads outside of a snapshot. */
+async function ask<Result>(sessions: Sessions, replay: Replay, work: () => Result): Promise<Result> {
+  const session = await sessions.reserve();
+  try {
+    const answers = new Map();
+    for (;;) {
+      const lacking: Lacking = new Map();
+      const done = replay.attempt({ answers, lacking }, work);
+      if (done) return done.result;
+      await fetchAnswers(session, lacking, answers);
+    }
+  } finally {
+    session.release();
+  }
+}
