@@ -8,7 +8,8 @@ import type { LoadOne } from "../sql/load.ts";
 import type { Names } from "../sql/names.ts";
 import type { Positions } from "../sql/positions.ts";
 import type { IndexName } from "../view.ts";
-import { BEGIN, COMMIT, ConnectionLost, ROLLBACK, type Session, type Statement } from "./client.ts";
+import { BLOCK, nextBlocks, positionsOf } from "./blocks.ts";
+import { BEGIN, ConnectionLost, commitWith, ROLLBACK, type Session, type Statement } from "./client.ts";
 import { type Locks, lockStatements, missingLocks, recordedStatement } from "./locks.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWriteBuffer, PositionsUsedUp, type WriteBuffer } from "./write-buffer.ts";
@@ -53,9 +54,6 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** How many positions one number of the sequence stands for. */
-const BLOCK = 1024;
-
 /** How many blocks a batch takes, by how often it was tried: it knows only at the end how many rows it writes. */
 const blocksOf = (jobs: number, tries: number): number => (1 + Math.floor((jobs * 10) / BLOCK)) * 4 ** tries;
 
@@ -95,7 +93,7 @@ async function decideAndCommit(
   const begun = await session.exchange([BEGIN, ...locking, nextBlocks(blocksOf(commands.length, tries))]);
   const [last] = begun[locking.length] as readonly { readonly at: bigint }[];
   const time = parts.timeAfter(Number(last?.at ?? 0n));
-  const buffer = createWriteBuffer(positionsOf(begun.at(-1) as readonly { readonly block: bigint }[]));
+  const buffer = createWriteBuffer(positionsOf(begun.at(-1)));
   const run = createRun(session, parts, buffer, locks);
   const answers = await run.decideAll(commands, time);
   const writes = run.written();
@@ -122,25 +120,13 @@ async function commit(
   statements: readonly Statement[],
   { id, committed }: { readonly id: string; readonly committed: Committed },
 ): Promise<void> {
-  let answers: readonly { readonly count: number; readonly command: string }[];
   try {
-    answers = await session.exchange([...statements, COMMIT]);
+    await commitWith(session, statements);
   } catch (error) {
     if (error instanceof ConnectionLost) throw new OutcomeUnknown(id, committed, { cause: error });
     throw error;
   }
-  // A failed transaction ends without an error.
-  if (answers.at(-1)?.command !== "COMMIT")
-    throw new Error("PostgreSQL undid a transaction instead of committing it");
 }
-
-const nextBlocks = (count: number): Statement => ({
-  text: "SELECT nextval('positions') AS block FROM generate_series(1, $1::int8)",
-  params: [BigInt(count)],
-});
-
-const positionsOf = (blocks: readonly { readonly block: bigint }[]): readonly number[] =>
-  blocks.flatMap(({ block }) => Array.from({ length: BLOCK }, (_, at) => Number(block) + at));
 
 const commitRow = (id: string, { process }: BatchParts, { scopes }: Locks): Statement => ({
   text: `INSERT INTO commits (id, instance, at, scopes)

@@ -50,6 +50,17 @@ export const BEGIN_SNAPSHOT: Statement = {
 export const COMMIT: Statement = { text: "COMMIT", params: [] };
 export const ROLLBACK: Statement = { text: "ROLLBACK", params: [] };
 
+/** Sends the last statements of a transaction with its COMMIT. @throws where it was undone */
+export async function commitWith(
+  { exchange }: Pick<Session, "exchange">,
+  statements: readonly Statement[],
+): Promise<void> {
+  const answers = await exchange([...statements, COMMIT]);
+  // A failed transaction ends without an error.
+  if (answers.at(-1)?.command !== "COMMIT")
+    throw new Error("PostgreSQL undid a transaction instead of committing it");
+}
+
 /** The SQLSTATE of a failure; null where the server said nothing. */
 export const sqlStateOf = (error: unknown): string | null => {
   const { errno } = error as { readonly errno?: unknown };

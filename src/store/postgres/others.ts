@@ -1,4 +1,4 @@
-import type { SQL } from "bun";
+import type { Sessions } from "./client.ts";
 
 /** How often it is asked what other processes have committed. */
 const ASK_MS = 1_000;
@@ -6,6 +6,11 @@ const ASK_MS = 1_000;
 const KEPT_MS = 60_000;
 /** How many old rows are deleted at a time. */
 const DELETED_MAX = 10_000;
+
+const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
+const COMMITTED = `SELECT id FROM commits WHERE instance <> $1::text AND at > ${NOW} - $2::int8`;
+const DELETE_OLD = `DELETE FROM commits WHERE id IN (
+  SELECT id FROM commits WHERE at < ${NOW} - $1::int8 LIMIT $2::int8 FOR UPDATE SKIP LOCKED)`;
 
 /** What other processes that use the ledger have committed. */
 export type Others = {
@@ -15,20 +20,26 @@ export type Others = {
 };
 
 /** Asks now and then, beside everything else, and deletes what is old. */
-export function followOthers(pool: SQL, process: string): Others {
+export function followOthers(sessions: Sessions, process: string): Others {
   let known = new Set<string>();
   let isNews = false;
   let stopped = false;
   let timer: Timer | null = null;
 
+  /** By an exchange, which ends: where packets are lost without a word, a plain query would be waited for without end. */
   async function ask(): Promise<void> {
-    const rows: { id: string }[] = await pool`
-      SELECT id FROM commits WHERE instance <> ${process} AND at > (extract(epoch FROM clock_timestamp()) * 1000)::int8 - ${BigInt(KEPT_MS)}`;
-    isNews ||= rows.some(({ id }) => !known.has(id));
-    known = new Set(rows.map(({ id }) => id));
-    await pool`DELETE FROM commits WHERE id IN (
-      SELECT id FROM commits WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - ${BigInt(2 * KEPT_MS)}
-      LIMIT ${BigInt(DELETED_MAX)} FOR UPDATE SKIP LOCKED)`;
+    const session = await sessions.reserve();
+    try {
+      const [found = []] = await session.exchange([
+        { text: COMMITTED, params: [process, BigInt(KEPT_MS)] },
+        { text: DELETE_OLD, params: [BigInt(2 * KEPT_MS), BigInt(DELETED_MAX)] },
+      ]);
+      const ids = (found as readonly { readonly id: string }[]).map(({ id }) => id);
+      isNews ||= ids.some((id) => !known.has(id));
+      known = new Set(ids);
+    } finally {
+      session.release();
+    }
   }
 
   function later(): void {

@@ -1,4 +1,5 @@
 import type { Reader } from "../reader.ts";
+import { createReaders } from "../sql/readers/of-snapshot.ts";
 import type { SqlReader } from "../sql/readers/sql-reader.ts";
 import { BEGIN_SNAPSHOT, COMMIT, type Session, type Sessions } from "./client.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
@@ -34,7 +35,7 @@ type Snapshot = {
  */
 export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReader: SqlReader): ReadSnapshots {
   const waiting: (() => void)[] = [];
-  const readerOf = createReaders(sqlReader, replayed);
+  const readerOf = createReaders<Snapshot>(sqlReader, replayed);
   let opened = 0;
   let current: Snapshot | null = null;
   let closed = false;
@@ -126,29 +127,4 @@ async function fetch(snapshot: Snapshot): Promise<void> {
   snapshot.fetching = null;
   snapshot.hasBegun = true;
   await fetchAnswers(session, lacking, snapshot.answers, hasBegun ? [] : [BEGIN_SNAPSHOT]);
-}
-
-type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;
-type Noun = { readonly snapshot: Snapshot };
-
-/** Makes the readers of the seam. Each read gives a promise, and fails after its snapshot has ended. */
-function createReaders(
-  reader: SqlReader,
-  replayed: <Result>(snapshot: Snapshot, work: () => Result) => Promise<Result>,
-): (snapshot: Snapshot) => Reader {
-  const nouns = Object.entries(reader as unknown as Readonly<Record<string, Reads>>).map(([noun, reads]) => {
-    const methods = Object.entries(reads).map(([name, read]) => [
-      name,
-      async function (this: Noun, ...asked: unknown[]) {
-        if (this.snapshot.users === 0)
-          throw new Error(`${noun}.${name} reads from a snapshot that was let go`);
-        return replayed(this.snapshot, () => read(...asked));
-      },
-    ]);
-    return [noun, Object.fromEntries(methods) as object] as const;
-  });
-  return (snapshot) =>
-    Object.fromEntries(
-      nouns.map(([noun, methods]) => [noun, Object.assign(Object.create(methods) as object, { snapshot })]),
-    ) as unknown as Reader;
 }

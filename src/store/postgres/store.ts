@@ -79,7 +79,7 @@ export async function openPostgresStore(
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
   const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
   const process = crypto.randomUUID();
-  const others = followOthers(pool, process);
+  const others = followOthers(sessions, process);
   const watchers = createWatchers(others.haveCommitted);
   const parts = {
     ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },

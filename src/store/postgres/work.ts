@@ -1,15 +1,13 @@
 import { FORGOTTEN } from "../sql/forgotten.ts";
 import { createLogWriter } from "../sql/log.ts";
 import type { Retention, Store } from "../store.ts";
-import { BEGIN, COMMIT, ROLLBACK, type Session, type Statement } from "./client.ts";
+import { nextBlocks, positionsOf } from "./blocks.ts";
+import { BEGIN, commitWith, ROLLBACK, type Session } from "./client.ts";
 import { placeOf } from "./columns.ts";
 import type { Lanes } from "./lanes.ts";
 import { lockStatements, NO_LOCKS } from "./locks.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWriteBuffer } from "./write-buffer.ts";
-
-/** How many rows one piece of this work inserts at most: the tiles of a log that grows by some thousand entries are a few dozen. */
-const ROWS_MAX = 1024;
 
 /** The work of jobs, each piece in a transaction of its own. To do a piece again does no harm. */
 export function createWork(
@@ -28,7 +26,7 @@ export function createWork(
   };
 }
 
-/** Reads and writes in one transaction, while nobody else does work of this name. */
+/** Reads and writes in one transaction, while nobody else does work of this name. It inserts few rows: one block is enough. */
 async function transact<Result>(
   session: Session,
   name: string,
@@ -37,20 +35,15 @@ async function transact<Result>(
 ): Promise<Result> {
   const names = new Set([name]);
   const locking = lockStatements({ ...NO_LOCKS, names });
-  const nextBlock = {
-    text: "SELECT nextval('positions') AS block FROM generate_series(1, $1::int8)",
-    params: [1n],
-  };
   try {
-    const begun = await session.exchange([BEGIN, ...locking, nextBlock]);
-    const [first] = begun.at(-1) as readonly { readonly block: bigint }[];
-    const buffer = createWriteBuffer(Array.from({ length: ROWS_MAX }, (_, at) => Number(first?.block) + at));
+    const begun = await session.exchange([BEGIN, ...locking, nextBlocks(1)]);
+    const buffer = createWriteBuffer(positionsOf(begun.at(-1)));
     const answers: Answers = new Map();
     for (;;) {
       const lacking: Lacking = new Map();
       const done = replay.attempt({ answers, lacking, writes: buffer }, work);
       if (done) {
-        await commit(session, buffer.take());
+        await commitWith(session, buffer.take());
         return done.result;
       }
       buffer.reset();
@@ -60,12 +53,6 @@ async function transact<Result>(
     await session.exchange([ROLLBACK]).catch(() => {});
     throw error;
   }
-}
-
-async function commit(session: Session, statements: readonly Statement[]): Promise<void> {
-  const answers = await session.exchange([...statements, COMMIT]);
-  if (answers.at(-1)?.command !== "COMMIT")
-    throw new Error("PostgreSQL undid a transaction instead of committing it");
 }
 
 /** Deletes old rows. What somebody else has locked is left for the next time. */

@@ -1,6 +1,6 @@
 import type { Reader } from "../reader.ts";
+import { createReaders } from "../sql/readers/of-snapshot.ts";
 import { createSqlReader } from "../sql/readers/reader.ts";
-import type { SqlReader } from "../sql/readers/sql-reader.ts";
 import type { Connection } from "./open.ts";
 
 /**
@@ -18,7 +18,10 @@ export type ReadSnapshots = {
   close(): void;
 };
 
-type ReadConnection = Connection & { readonly readerOf: ReturnType<typeof createReaders> };
+type Used = { readonly users: number };
+type ReadConnection = Connection & { readonly readerOf: (snapshot: Used) => Reader };
+
+const atOnce = (_: Used, read: () => unknown): unknown => read();
 
 type Snapshot = {
   readonly connection: ReadConnection;
@@ -42,7 +45,7 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   function open(): ReadConnection {
     const connection = connect();
     opened += 1;
-    return { ...connection, readerOf: createReaders(createSqlReader(connection)) };
+    return { ...connection, readerOf: createReaders<Used>(createSqlReader(connection), atOnce) };
   }
 
   function begin(): Snapshot | null {
@@ -115,34 +118,5 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
       closed = true;
       for (const { raw } of idle.splice(0)) raw.close();
     },
-  };
-}
-
-type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;
-/** The reads of one noun are methods of this object, which knows its snapshot. */
-type Noun = { readonly snapshot: { readonly users: number } };
-
-/**
- * Makes the readers of the seam for a connection. Each read gives a promise, and fails after its snapshot has
- * ended. The methods are made here once, and the readers inherit them, since every turn of the event loop
- * begins a new snapshot.
- */
-function createReaders(reader: SqlReader): (snapshot: Noun["snapshot"]) => Reader {
-  const nouns = Object.entries(reader as unknown as Readonly<Record<string, Reads>>).map(([noun, reads]) => {
-    const methods = Object.entries(reads).map(([name, read]) => [
-      name,
-      async function (this: Noun, ...asked: unknown[]) {
-        if (this.snapshot.users === 0)
-          throw new Error(`${noun}.${name} reads from a snapshot that was let go`);
-        return read(...asked);
-      },
-    ]);
-    return [noun, Object.fromEntries(methods) as object] as const;
-  });
-  return (snapshot) => {
-    const readerOfSnapshot: Record<string, object> = {};
-    for (const [noun, methods] of nouns)
-      readerOfSnapshot[noun] = Object.assign(Object.create(methods) as object, { snapshot });
-    return readerOfSnapshot as unknown as Reader;
   };
 }
