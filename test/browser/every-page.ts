@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import type { Page } from "playwright-core";
 import type { Role } from "../../src/core/roles.ts";
-import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
+import { expectCareOf, openChromium, PHONE, pixelsBesidePage, WALK_MS } from "../support/chromium.ts";
 import { openConsole } from "../support/console.ts";
 import { walkConsole } from "../support/console-walk.ts";
 import { liveIn } from "../support/lived-in.ts";
@@ -64,15 +64,20 @@ async function livedIn({ id: organisationId, people }: TestOrganisation): Promis
   );
 }
 
-/** One address of each page, of those of money in each of their states, and how its pictures are called. */
-async function addressesOf(home: TestOrganisation): Promise<ReadonlyMap<string, string>> {
+type Shown = { readonly route: string; readonly path: string };
+
+/** Every page that the owner reaches by links. */
+async function pagesOf(home: TestOrganisation): Promise<readonly Shown[]> {
   const browser = openConsole(service, home.people.owner.as);
   const { walked } = await walkConsole({ searches: [], ask: (path) => browser.get(path) });
-  const shown = walked.filter(({ hasPerson, status }) => hasPerson && status === 200);
-  return new Map(
+  return walked.filter(({ hasPerson, status }) => hasPerson && status === 200);
+}
+
+/** One address of each page, of those of money in each of their states, and how its pictures are called. */
+const addressesOf = (shown: readonly Shown[]): ReadonlyMap<string, string> =>
+  new Map(
     shown.toReversed().map(({ route, path }) => [route.startsWith(MONEY) ? stateOf(path) : route, path]),
   );
-}
 
 const MONEY = "/console/money/";
 
@@ -89,6 +94,17 @@ async function lookAt(page: Page, addresses: ReadonlyMap<string, string>, kind: 
   }
 }
 
+/** Whatever the names and notes on them are. */
+async function expectFitsPhone(page: Page, shown: readonly Shown[]): Promise<void> {
+  await page.setViewportSize(PHONE);
+  const tooWide = [];
+  for (const { path } of shown) {
+    await page.goto(base + path);
+    if ((await pixelsBesidePage(page)) > 0) tooWide.push(path);
+  }
+  expect(tooWide).toEqual([]);
+}
+
 test(
   "every page of an organisation that has been at work",
   async () => {
@@ -97,7 +113,9 @@ test(
     // Above it a person signs.
     await setThreshold(service, home, "1");
     const page = await signIn(home.people.owner.email);
-    await lookAt(page, await addressesOf(home), "full");
+    const shown = await pagesOf(home);
+    await lookAt(page, addressesOf(shown), "full");
+    await expectFitsPhone(page, shown);
     await page.context().close();
   },
   10 * WALK_MS,
@@ -108,7 +126,7 @@ test(
   async () => {
     const home = await service.organisation(0n);
     const page = await signIn(home.people.owner.email);
-    await lookAt(page, await addressesOf(home), "empty");
+    await lookAt(page, addressesOf(await pagesOf(home)), "empty");
     await page.context().close();
   },
   10 * WALK_MS,

@@ -109,11 +109,14 @@ export async function expectCareOn(looking: Page, path: string): Promise<void> {
     await keepPicture(looking, path, colorScheme);
   }
   await looking.setViewportSize(PHONE);
-  const tooWide = await looking.evaluate("document.documentElement.scrollWidth - innerWidth");
-  expect([path, tooWide]).toEqual([path, 0]);
+  expect([path, await pixelsBesidePage(looking)]).toEqual([path, 0]);
   await looking.emulateMedia({ colorScheme: "light" });
   await keepPicture(looking, path, "phone");
 }
+
+/** By how many pixels a page is wider than its window. */
+export const pixelsBesidePage = (page: Page): Promise<number> =>
+  page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
 
 async function keepPicture(page: Page, path: string, how: string): Promise<void> {
   if (!PICTURES) return;
