@@ -928,6 +928,7 @@ CREATE TABLE scopes (
   organisation_id text COLLATE "C" NOT NULL,
   mode text COLLATE "C" NOT NULL,
   recorded_at int8 NOT NULL DEFAULT 0,
+  revision int8 NOT NULL DEFAULT 0,
   PRIMARY KEY (position),
   FOREIGN KEY (organisation_id) REFERENCES organisations (id),
   CONSTRAINT scopes_mode CHECK ((mode = 'sandbox' OR mode = 'live'))

@@ -1,5 +1,5 @@
 import { NO_BALANCE, NOTHING_PAID, payeeLegsOf } from "../core/postings.ts";
-import type { Deletion, Put } from "./change.ts";
+import type { Deletion, Put, Write } from "./change.ts";
 import { balanceRowKey, type Posting, payeeRowKey, rowKeyOf } from "./rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
@@ -105,6 +105,23 @@ for (const [index, touches] of Object.entries(TOUCHED_BY) as [IndexName, Touches
   }
 }
 
+const isTouched = (touched: Touched): touched is true | readonly string[] =>
+  touched === true || (touched !== false && touched.length > 0);
+
+/** Whether a write can change what is kept from one transaction to the next. */
+export function changesKept(write: Write): boolean {
+  const { kind, row } = write.kind === "put" ? write.put : write.deletion;
+  if (KEPT_ROWS.has(kind as LoadedKind)) return true;
+  const before = write.kind === "put" ? beforeOf(write.put) : row;
+  const written = { before, after: write.kind === "put" ? row : null } as Written<never>;
+  return (INDEXES_OF.get(kind) ?? []).some(
+    ({ index, touches }) => KEPT_INDEXES.has(index) && isTouched(touches(written)),
+  );
+}
+
+/** The row before a put; null where it is made, as of those that are never changed. */
+const beforeOf = (put: Put): unknown => ("before" in put ? put.before : null);
+
 /** What is missing: keys of rows by their kind, and questions by the name of the index. */
 export type Missing = {
   readonly rows: ReadonlyMap<LoadedKind, ReadonlySet<string>>;
@@ -129,10 +146,18 @@ export type RowCache = {
   isBehind(missing: Missing): boolean;
   /** Notes that the database has everything that was put and removed. */
   written(): void;
+  /** The rows that are there, and the answers of indexes, of those kinds that are kept from one transaction to the next. */
+  kept(): Kept;
   /** A batch is on disk. Forgets all rows but those that are kept. */
   endBatch(): void;
   /** A batch was undone, or another process has committed. Forgets everything. */
   clear(): void;
+};
+
+/** Rows by their kind and key, and answers of indexes by their name and the question (`indexKeyOf`). */
+export type Kept = {
+  readonly rows: readonly (readonly [kind: LoadedKind, rows: ReadonlyMap<string, unknown>])[];
+  readonly indexes: readonly (readonly [name: IndexName, answers: ReadonlyMap<string, unknown>])[];
 };
 
 type Table = Map<string, unknown>;
@@ -193,7 +218,7 @@ export function createRowCache(): RowCache {
   function touch(kind: string, before: unknown, after: unknown): void {
     for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
       const touched = touches({ before, after } as Written<never>);
-      if (touched === false || (touched !== true && touched.length === 0)) continue;
+      if (!isTouched(touched)) continue;
       if (touched === true) indexes.get(index)?.clear();
       else for (const key of touched) indexes.get(index)?.delete(key);
       behind.add(index);
@@ -243,6 +268,10 @@ export function createRowCache(): RowCache {
     isBehind: (missing) =>
       behind.size > 0 && [...missing.rows.keys(), ...missing.indexes.keys()].some((name) => behind.has(name)),
     written: () => behind.clear(),
+    kept: () => ({
+      rows: [...rows].filter(([kind]) => KEPT_ROWS.has(kind)),
+      indexes: [...indexes].filter(([name]) => KEPT_INDEXES.has(name)),
+    }),
     endBatch() {
       forgetUnkept(rows, KEPT_ROWS);
       forgetUnkept(indexes, KEPT_INDEXES);

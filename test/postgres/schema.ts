@@ -217,7 +217,7 @@ describe("bringing the tables up to date", () => {
 /** CHECKs of SQLite that only say that a column holds whole numbers. Here its type does. */
 const OF_TYPES: readonly string[] = ["accounts_integers", "payees_integers"];
 /** What SQLite's tables have not. */
-const ONLY_HERE: readonly string[] = ["scopes.recorded_at"];
+const ONLY_HERE: readonly string[] = ["scopes.recorded_at", "scopes.revision"];
 /** Triggers that SQLite needs not, since it cannot empty a table at once. */
 const MORE_TRIGGERS: readonly string[] = ["purchases_are_not_truncated"];
 /** The time of a scope's newest commit is a column only here, and is written again. */

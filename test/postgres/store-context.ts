@@ -75,8 +75,9 @@ export async function inOneBatch<Result>(
   { each = 1, onBegin = () => {} }: { readonly each?: number; readonly onBegin?: () => void } = {},
 ): Promise<readonly PromiseSettledResult<Result>[]> {
   const letGo = await lockOutside(sql, lockOf(organisationId));
+  // Commands of the other mode do not join it, since they need another lock.
   const first = store.execute({
-    scope: { organisationId, mode: "live" },
+    scope: { organisationId, mode: "sandbox" },
     needs: {},
     decide: () => ({ answer: null }),
   });

@@ -139,6 +139,10 @@ export function connectionOptions(
       client_connection_check_interval: CONNECTION_CHECK_MS,
       // Statements are short: to compile one, or to divide it among processes, takes longer than to run it.
       jit: "off",
+      enable_seqscan: "off",
+      enable_hashjoin: "off",
+      enable_mergejoin: "off",
+      plan_cache_mode: "force_generic_plan",
       max_parallel_workers_per_gather: 0,
     },
   };

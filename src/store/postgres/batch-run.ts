@@ -1,6 +1,6 @@
 import { type AnyCommand, type BatchTime, createBatch } from "../batch.ts";
 import type { Write } from "../change.ts";
-import { createRowCache, type Missing, type RowCache } from "../row-cache.ts";
+import { changesKept, createRowCache, type Missing, type RowCache } from "../row-cache.ts";
 import { INSTANCE_KEY } from "../rows.ts";
 import type { Apply } from "../sql/apply.ts";
 import { newerThan } from "../sql/ledger-version.ts";
@@ -10,7 +10,8 @@ import type { Positions } from "../sql/positions.ts";
 import type { IndexName } from "../view.ts";
 import { BLOCK, nextBlocks, positionsOf } from "./blocks.ts";
 import { BEGIN, ConnectionLost, commitWith, ROLLBACK, type Session, type Statement } from "./client.ts";
-import { type Locks, lockStatements, missingLocks, recordedStatement } from "./locks.ts";
+import type { KeptRows } from "./kept-rows.ts";
+import { type Locks, lockStatements, missingLocks, recordedStatement, standingOf } from "./locks.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWriteBuffer, PositionsUsedUp, type WriteBuffer } from "./write-buffer.ts";
 
@@ -23,6 +24,8 @@ export type BatchParts = {
   readonly names: Names;
   /** The times of a batch whose scopes have recorded until then. */
   readonly timeAfter: (recordedAt: number) => BatchTime;
+  /** What is kept from one batch to the next. */
+  readonly kept: KeptRows;
   /** This process, among those that use the ledger. */
   readonly process: string;
   /** The version of this executable. */
@@ -54,8 +57,20 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** How many blocks a batch takes, by how often it was tried: it knows only at the end how many rows it writes. */
-const blocksOf = (jobs: number, tries: number): number => (1 + Math.floor((jobs * 10) / BLOCK)) * 4 ** tries;
+/** How many rows a command writes, roughly: a batch knows only at the end how many positions it needs. */
+const ROWS_OF_COMMAND = 10;
+/** How many blocks a batch takes, by how often it was tried. */
+const blocksOf = (commands: number, tries: number): number =>
+  (1 + Math.floor((commands * ROWS_OF_COMMAND) / BLOCK)) * 4 ** tries;
+
+/** The commands of a batch. */
+export type Commands = {
+  readonly commands: readonly AnyCommand[];
+  /** What they name. */
+  readonly locks: Locks;
+  /** Called once when the locks are held, which may take long. Answers more commands that need no others, at most so many. */
+  readonly join?: (most: number) => readonly AnyCommand[];
+};
 
 /**
  * Decides commands in one transaction, and commits it. A batch of commands that find all they need at the first look takes three round
@@ -65,53 +80,57 @@ const blocksOf = (jobs: number, tries: number): number => (1 + Math.floor((jobs 
  */
 export async function runBatch(
   session: Session,
-  commands: readonly AnyCommand[],
-  locks: Locks,
+  batch: Commands,
   parts: BatchParts,
   tries = 0,
 ): Promise<Committed> {
+  let { commands } = batch;
+  const join = (most: number): readonly AnyCommand[] => {
+    const joined = batch.join?.(most) ?? [];
+    commands = [...commands, ...joined];
+    return joined;
+  };
   try {
-    return await decideAndCommit(session, commands, locks, parts, tries);
+    return await decideAndCommit(session, { ...batch, join }, parts, tries);
   } catch (error) {
     parts.positions.forget();
     parts.names.forget();
     if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) throw error;
     await session.exchange([ROLLBACK]);
-    if (error instanceof PositionsUsedUp) return runBatch(session, commands, locks, parts, tries + 1);
+    if (error instanceof PositionsUsedUp)
+      return runBatch(session, { commands, locks: batch.locks }, parts, tries + 1);
     throw error;
   }
 }
 
 async function decideAndCommit(
   session: Session,
-  commands: readonly AnyCommand[],
-  locks: Locks,
+  { commands: first, locks, join }: Required<Commands>,
   parts: BatchParts,
   tries: number,
 ): Promise<Committed> {
   const locking = lockStatements(locks);
-  const begun = await session.exchange([BEGIN, ...locking, nextBlocks(blocksOf(commands.length, tries))]);
-  const [last] = begun[locking.length] as readonly { readonly at: bigint }[];
-  const time = parts.timeAfter(Number(last?.at ?? 0n));
+  const blocks = blocksOf(first.length, tries);
+  const begun = await session.exchange([BEGIN, ...locking, nextBlocks(blocks)]);
+  const commands = [...first, ...join(Math.floor((blocks * BLOCK) / ROWS_OF_COMMAND) - first.length)];
+  const standing = standingOf(begun[locking.length]);
+  const time = parts.timeAfter(standing.recordedAt);
   const buffer = createWriteBuffer(positionsOf(begun.at(-1)));
-  const run = createRun(session, parts, buffer, locks);
+  const cache = createRowCache();
+  parts.kept.fill(cache, locks.scopes, standing);
+  const run = createRun(session, parts, { buffer, locks, cache });
   const answers = await run.decideAll(commands, time);
   const writes = run.written();
   const committed = { answers, writes, time };
   const changes = buffer.take();
-  if (writes.length === 0) {
-    await session.exchange([ROLLBACK]);
-    return committed;
+  const isOther = writes.some(changesKept);
+  if (writes.length === 0) await session.exchange([ROLLBACK]);
+  else {
+    const id = crypto.randomUUID();
+    const recorded = recordedStatement(locks, time.recordedAt, isOther);
+    await commit(session, [...changes, recorded, commitRow(id, parts, locks)], { id, committed });
   }
-  const id = crypto.randomUUID();
-  await commit(
-    session,
-    [...changes, recordedStatement(locks, time.recordedAt), commitRow(id, parts, locks)],
-    {
-      id,
-      committed,
-    },
-  );
+  if (!isOther) parts.kept.keep(cache, locks.scopes, standing);
   return committed;
 }
 
@@ -156,10 +175,8 @@ const loadsOf = ({ rows, indexes }: Missing, { row, index }: LoadOne, cache: Row
 function createRun(
   session: Session,
   { replay, loadOne, apply, positions, version }: BatchParts,
-  buffer: WriteBuffer,
-  locks: Locks,
+  { buffer, locks, cache }: { readonly buffer: WriteBuffer; readonly locks: Locks; readonly cache: RowCache },
 ) {
-  const cache = createRowCache();
   const batch = createBatch(cache);
   const answers: Answers = new Map();
   const all: Write[] = [];

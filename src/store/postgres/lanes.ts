@@ -2,7 +2,8 @@ import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
 import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
-import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
+import { createKeptRows } from "./kept-rows.ts";
+import { isWithin, type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
 export const LANES = 4;
@@ -76,7 +77,7 @@ export type Lanes = {
 /** @param onCommitted is called when a batch is on disk, before its commands are answered */
 export function createLanes(
   sessions: Sessions,
-  parts: BatchParts,
+  parts: Omit<BatchParts, "kept">,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
@@ -116,7 +117,7 @@ const laneOf = (organisationId: string): number => Number(Bun.hash(organisationI
 
 function createLane(
   sessions: Sessions,
-  parts: BatchParts,
+  parts: Omit<BatchParts, "kept">,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[2],
 ) {
@@ -124,15 +125,30 @@ function createLane(
   let queue: Job[] = [];
   let running: Promise<void> | null = null;
 
+  function take(isTaken: (job: Job, taken: number) => boolean): readonly Job[] {
+    const taken: Job[] = [];
+    queue = queue.filter((job) => {
+      if (!isTaken(job, taken.length)) return true;
+      taken.push(job);
+      return false;
+    });
+    figures.waiting -= taken.length;
+    return taken;
+  }
+
   async function work(): Promise<void> {
     figures.busy += 1;
     while (queue.length > 0) {
       await gathered(() => queue);
-      const jobs = queue.slice(0, BATCH_MAX);
-      queue = queue.slice(BATCH_MAX);
-      figures.waiting -= jobs.length;
+      let jobs = take((_, taken) => taken < BATCH_MAX);
+      const join: TakeJobs = (locks, most) => {
+        const room = Math.min(most, BATCH_MAX - jobs.length);
+        const joined = take(({ command }, taken) => taken < room && isWithin(locksOf([command]), locks));
+        jobs = [...jobs, ...joined];
+        return joined;
+      };
       try {
-        await committer.commit(jobs);
+        await committer.commit(jobs, join);
       } catch (error) {
         // What nobody has thought of must not leave a command without an answer, nor those that wait.
         for (const job of jobs) job.fail(error);
@@ -155,26 +171,51 @@ function createLane(
   };
 }
 
+/** Takes jobs that wait and need no other locks than these, at most so many. */
+type TakeJobs = (locks: Locks, most: number) => readonly Job[];
+
 /** Commits jobs on a connection of its own, and begins again what can be. */
 function createCommitter(
   sessions: Sessions,
-  parts: BatchParts,
+  ofStore: Omit<BatchParts, "kept">,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[2],
 ) {
+  const parts = { ...ofStore, kept: createKeptRows() };
   let session: Session | null = null;
 
-  /** Commits the jobs in one transaction, or in several where one of them is a fault. */
-  async function commitTogether(jobs: readonly Job[], locks: Locks, tries: number): Promise<void> {
-    const commands = jobs.map(({ command }) => command);
+  /**
+   * Commits the jobs in one transaction, or in several where one of them is a fault.
+   *
+   * @param more takes jobs that join them when the locks are held
+   */
+  async function commitTogether(
+    first: readonly Job[],
+    locks: Locks,
+    tries: number,
+    more?: TakeJobs,
+  ): Promise<void> {
+    let jobs = first;
+    const join = (most: number) => {
+      const joined = more?.(locks, most) ?? [];
+      jobs = [...jobs, ...joined];
+      return joined.map(({ command }) => command);
+    };
     const begunAt = performance.now();
     let committed: Committed;
     try {
       session ??= await sessions.reserve();
-      committed = await runBatch(session, commands, locks, parts);
+      committed = await runBatch(
+        session,
+        { commands: first.map(({ command }) => command), locks, join },
+        parts,
+      );
     } catch (error) {
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
-      if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
+      if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) {
+        session = null;
+        parts.kept.clear();
+      }
       const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
       if (!(error instanceof OutcomeUnknown && found === true))
         return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
@@ -238,7 +279,8 @@ function createCommitter(
 
   return {
     /** The last of their answers has come when this resolves. */
-    commit: (jobs: readonly Job[]) => commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0),
+    commit: (jobs: readonly Job[], more: TakeJobs) =>
+      commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0, more),
     release: () => session?.release(),
   };
 }

@@ -1,10 +1,10 @@
-import { MODES } from "../../core/roles.ts";
+import { MODES, type Mode } from "../../core/roles.ts";
 import type { AnyCommand } from "../batch.ts";
 import type { Write } from "../change.ts";
 import type { NeedName, Needs, NeedTable } from "../needs.ts";
 import type { RowKind } from "../rows.ts";
 import type { Scope } from "../scope.ts";
-import type { Statement } from "./client.ts";
+import type { Answer, Statement } from "./client.ts";
 import { arrayOf } from "./values.ts";
 
 /**
@@ -176,7 +176,7 @@ const OWNERS: Readonly<Record<RowKind, "scope" | "organisation" | "instance" | "
   witnessedLog: "instance",
 };
 
-const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
+export const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
 
 export const NO_LOCKS: Locks = {
   names: new Set(),
@@ -231,17 +231,20 @@ export function missingLocks(held: Locks, writes: readonly Write[]): Locks | nul
     if (owner === "scope" && organisationId !== undefined && mode !== undefined)
       scopes.add(scopeKey({ organisationId, mode }));
   }
-  const isHeld =
-    names.isSubsetOf(held.names) &&
-    organisations.isSubsetOf(held.organisations) &&
-    scopes.isSubsetOf(held.scopes) &&
-    (held.isWhole || !isWhole);
-  return isHeld ? null : { names, organisations, isWhole, scopes };
+  const locks = { names, organisations, isWhole, scopes };
+  return isWithin(locks, held) ? null : locks;
 }
+
+/** Whether all of these are held. */
+export const isWithin = ({ names, organisations, isWhole, scopes }: Locks, held: Locks): boolean =>
+  names.isSubsetOf(held.names) &&
+  organisations.isSubsetOf(held.organisations) &&
+  scopes.isSubsetOf(held.scopes) &&
+  (held.isWhole || !isWhole);
 
 /**
  * The statements that take locks, in an order that is the same for all batches, so that no two of them wait for each other. The last one
- * answers the newest time that the organisations have recorded.
+ * answers how the organisations stand (`standingOf`).
  */
 export function lockStatements({ names, organisations, isWhole, scopes }: Locks): readonly Statement[] {
   const sorted = (list: ReadonlySet<string>) => [...list].sort();
@@ -280,14 +283,48 @@ export function lockStatements({ names, organisations, isWhole, scopes }: Locks)
           },
         ]),
     {
-      text: "SELECT coalesce(max(recorded_at), 0) AS at FROM scopes WHERE organisation_id = ANY($1::text[])",
+      text: "SELECT organisation_id, mode, recorded_at, revision FROM scopes WHERE organisation_id = ANY($1::text[])",
       params: [owners],
     },
   ];
 }
 
-/** Notes the time of a batch's records in its scopes; that of records of whole organisations, in all scopes of these. */
-export function recordedStatement({ organisations: owners, isWhole, scopes }: Locks, at: number): Statement {
+/** How the organisations stand that a batch has locked. */
+export type Standing = {
+  /** The newest time that they have recorded; 0 where they have none. */
+  readonly recordedAt: number;
+  /** How often the rows of each scope have changed that are kept between batches (`kept-rows.ts`). */
+  readonly revisions: ReadonlyMap<string, bigint>;
+};
+
+type StandingRow = Record<"organisation_id", string> &
+  Record<"mode", Mode> &
+  Record<"recorded_at" | "revision", bigint>;
+
+/** @param answer to the last of `lockStatements` */
+export function standingOf(answer: Answer | undefined): Standing {
+  const rows = (answer ?? []) as readonly StandingRow[];
+  return {
+    recordedAt: Math.max(0, ...rows.map(({ recorded_at: at }) => Number(at))),
+    revisions: new Map(
+      rows.map(({ organisation_id: organisationId, mode, revision }) => [
+        scopeKey({ organisationId, mode }),
+        revision,
+      ]),
+    ),
+  };
+}
+
+/**
+ * Notes the time of a batch's records in its scopes; that of records of whole organisations, in all scopes of these.
+ *
+ * @param changesKept whether it has changed rows that are kept between batches: then these have a new revision
+ */
+export function recordedStatement(
+  { organisations: owners, isWhole, scopes }: Locks,
+  at: number,
+  changesKept: boolean,
+): Statement {
   const ofWhole = isWhole ? [...owners].flatMap((id) => MODES.map((mode) => `${id} ${mode}`)) : [];
   const noted = [...scopes.union(new Set(ofWhole))].sort();
   const [organisations, modes] = [0, 1].map((part) =>
@@ -297,8 +334,9 @@ export function recordedStatement({ organisations: owners, isWhole, scopes }: Lo
     ),
   );
   return {
-    text: `UPDATE scopes SET recorded_at = $3::int8
-      WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND recorded_at < $3::int8`,
-    params: [organisations, modes, BigInt(at)],
+    text: `UPDATE scopes SET recorded_at = greatest(recorded_at, $3::int8), revision = revision + $4::int8
+      WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+        AND (recorded_at < $3::int8 OR $4::int8 > 0)`,
+    params: [organisations, modes, BigInt(at), changesKept ? 1n : 0n],
   };
 }

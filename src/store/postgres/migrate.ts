@@ -174,6 +174,8 @@ async function apply(
       VALUES (${name}, ${hash}, (extract(epoch FROM clock_timestamp()) * 1000)::int8) ON CONFLICT DO NOTHING`;
     onProgress({ of: "changes", done: index + 1, total: pending.length });
   }
+  // It may have changed rows that instances of the version before keep (`kept-rows.ts`).
+  await connection`UPDATE scopes SET revision = revision + 1`;
 }
 
 /** A ledger has one instance from the beginning, so that no command has to ask whether it is there. */

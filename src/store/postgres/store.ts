@@ -16,6 +16,7 @@ import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
+import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
@@ -44,8 +45,8 @@ export interface PostgresStore extends Store {
   figures(): DatabaseFigures;
 }
 
-/** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
-const OTHER_CONNECTIONS = 4;
+/** Connections for other work than commands and reads: keys, jobs, and questions about what became of a transaction. */
+const OTHER_CONNECTIONS = 5;
 
 /**
  * The engine for a ledger on a PostgreSQL server. It brings the tables up to date.
@@ -77,7 +78,9 @@ export async function openPostgresStore(
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
+  const reader = createSqlReader(connection);
+  const snapshots = createReadSnapshots(sessions, replay, reader);
+  const keys = createKeyLookUps(sessions, replay, reader);
   const process = crypto.randomUUID();
   const others = followOthers(sessions, process);
   const watchers = createWatchers(others.haveCommitted);
@@ -96,7 +99,7 @@ export async function openPostgresStore(
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
     read: snapshots.read,
-    apiKey: (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)),
+    apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
@@ -109,6 +112,7 @@ export async function openPostgresStore(
       others.stop();
       await lanes.close();
       await snapshots.close();
+      await keys.close();
       await pool.close({ timeout: 1 });
     },
   };

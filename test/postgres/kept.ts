@@ -1,0 +1,211 @@
+/** Rows that an instance keeps from one batch to the next: what another instance has committed is heeded by the next command. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { SQL } from "bun";
+import type { KeyCaller } from "../../src/core/roles.ts";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { revokeKey } from "../../src/services/admin/keys.ts";
+import { createPolicy } from "../../src/services/admin/policies.ts";
+import { createSchema } from "../../src/services/admin/schemas.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { setKillSwitch, setPasskeyThreshold } from "../../src/services/admin/switches.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+import { createConnections } from "./connections.ts";
+import { type Instance, lockOf, lockOutside, openInstance, waitingForLocks } from "./store-context.ts";
+
+setDefaultTimeout(120_000);
+
+let postgres: Postgres;
+let sql: SQL;
+let watching: SQL;
+let here: Instance;
+let there: Instance;
+const { closing, connectTo, closeAll } = createConnections(() => postgres.port);
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  const url = await postgres.createDatabase();
+  [here, there] = [await openInstance(url), await openInstance(url)];
+  closing.push(here.close, there.close);
+  [sql, watching] = [connectTo(url), connectTo(url)];
+});
+afterAll(async () => {
+  await closeAll();
+  await postgres.close();
+});
+
+type Setting = {
+  readonly stage: Stage;
+  readonly caller: KeyCaller;
+  /** The other instance's. */
+  readonly ctx: Instance["ctx"];
+  readonly organisation: { readonly organisation_id: string };
+};
+
+const RULES = { bands: [{ minScore: 0, outcome: "escalate" }] };
+
+const codeOfOpening =
+  (input: Parameters<typeof open>[2] = {}) =>
+  async ({ stage, caller }: Setting) =>
+    codeOf(await open(stage, caller, input));
+
+/** Something of a warrant that is opened now. */
+const ofOpened =
+  (read: (warrant: ReturnType<typeof warrantIn>) => unknown) =>
+  async ({ stage, caller }: Setting) =>
+    read(warrantIn(await open(stage, caller, { agent_id: caller.agentId })));
+
+const SCHEMA_CLAUSE = { kind: "json.schema", schema: "weather" };
+
+/** A verb of the other instance, and what this one answers before and after it. */
+const CHANGES: readonly {
+  readonly name: string;
+  readonly ask: (setting: Setting) => Promise<unknown>;
+  readonly change: (setting: Setting) => Promise<unknown>;
+  readonly before: unknown;
+  readonly after: unknown;
+}[] = [
+  {
+    name: "the kill switch",
+    ask: codeOfOpening(),
+    change: ({ ctx, organisation }) => setKillSwitch(ctx, MACHINE, { ...organisation, on: true }),
+    before: 201,
+    after: "kill_switch_active",
+  },
+  {
+    name: "an agent is killed",
+    ask: codeOfOpening(),
+    change: ({ ctx, caller }) => setAgentStatus(ctx, MACHINE, { agent_id: caller.agentId, status: "killed" }),
+    before: 201,
+    after: "agent_not_active",
+  },
+  {
+    name: "an API key is revoked",
+    ask: codeOfOpening(),
+    change: ({ ctx, caller }) => revokeKey(ctx, MACHINE, { key_id: caller.keyId }),
+    before: 201,
+    after: "not_authenticated",
+  },
+  {
+    name: "the organisation's policy",
+    ask: ofOpened(({ policy_version: version }) => version),
+    change: ({ ctx, organisation }) =>
+      createPolicy(ctx, MACHINE, { ...organisation, name: "P", rules: RULES }),
+    before: null,
+    after: 1,
+  },
+  {
+    name: "an agent's policy",
+    ask: ofOpened(({ policy_version: version }) => version),
+    change: ({ ctx, caller, organisation }) =>
+      createPolicy(ctx, MACHINE, { ...organisation, agent_id: caller.agentId, name: "P", rules: RULES }),
+    before: null,
+    after: 1,
+  },
+  {
+    name: "a session",
+    ask: async ({ stage, caller }) => codeOf(await open(stage, caller, { agent_id: caller.agentId })),
+    change: ({ ctx, caller }) =>
+      createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "99" }),
+    before: 201,
+    after: "session_ceiling_exceeded",
+  },
+  {
+    name: "a schema",
+    ask: codeOfOpening({ spec: { clauses: [SCHEMA_CLAUSE] } }),
+    change: ({ ctx, organisation }) =>
+      createSchema(ctx, MACHINE, { ...organisation, name: "weather", schema: { type: "object" } }),
+    before: "validation_failed",
+    after: 201,
+  },
+  {
+    name: "the passkey threshold",
+    ask: codeOfOpening(),
+    change: ({ ctx, organisation }) => setPasskeyThreshold(ctx, MACHINE, { ...organisation, amount: "1" }),
+    before: 201,
+    after: "passkey_unavailable",
+  },
+  {
+    name: "a webhook",
+    ask: async ({ stage, caller }) => {
+      const { id } = warrantIn(await open(stage, caller));
+      return (await sql`SELECT count(*)::int4 AS n FROM webhook_deliveries WHERE warrant_id = ${id}`)[0].n;
+    },
+    change: ({ ctx, organisation }) =>
+      createWebhook(ctx, MACHINE, { ...organisation, mode: "live", url: "https://hooks.example/" }),
+    before: 0,
+    after: 1,
+  },
+];
+
+async function settingOf(): Promise<Setting> {
+  const stage = await createStage(here.ctx);
+  const caller = await createCaller(stage);
+  return { stage, caller, ctx: there.ctx, organisation: { organisation_id: stage.organisationId } };
+}
+
+test.each(CHANGES)("of another instance: $name", async ({ ask, change, before, after }) => {
+  const setting = await settingOf();
+  // The second time it is answered from what was kept.
+  for (let times = 0; times < 2; times++) expect(await ask(setting)).toEqual(before);
+  must((await change(setting)) as never);
+  expect(await ask(setting)).toEqual(after);
+});
+
+test("a change of this instance is heeded by its next command too", async () => {
+  const { stage, caller, organisation } = await settingOf();
+  const codeNow = async () => codeOf(await open(stage, caller));
+  const switched = (on: boolean) => setKillSwitch(here.ctx, MACHINE, { ...organisation, on });
+  expect(await codeNow()).toBe(201);
+  await switched(true);
+  expect(await codeNow()).toBe("kill_switch_active");
+  await switched(false);
+  expect(await codeNow()).toBe(201);
+});
+
+test("what is kept is read again when the revision of its scope is another, and not before", async () => {
+  const { stage, caller } = await settingOf();
+  const codeNow = async () => codeOf(await open(stage, caller));
+  expect(await codeNow()).toBe(201);
+  await sql`UPDATE organisations SET kill_switch = 1 WHERE id = ${stage.organisationId}`;
+  expect(await codeNow()).toBe(201);
+  await sql`UPDATE scopes SET revision = revision + 1 WHERE organisation_id = ${stage.organisationId} AND mode = 'sandbox'`;
+  expect(await codeNow()).toBe(201);
+  await sql`UPDATE scopes SET revision = revision + 1 WHERE organisation_id = ${stage.organisationId} AND mode = 'live'`;
+  expect(await codeNow()).toBe("kill_switch_active");
+});
+
+test("a change of the tables by a newer executable has everything read again", async () => {
+  const { stage } = await settingOf();
+  const revisions = async () =>
+    (
+      await sql`SELECT revision FROM scopes WHERE organisation_id = ${stage.organisationId} ORDER BY mode`
+    ).map(({ revision }: { revision: bigint }) => revision);
+  const before: readonly bigint[] = await revisions();
+  const pending = { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" };
+  const newInstance = () => ({ id: "ins_2", createdAt: 1 });
+  await migratePostgres(sql, { version: "0.1.0", newInstance }, [...postgresMigrations(), pending]);
+  expect(await revisions()).toEqual(before.map((revision) => revision + 1n));
+});
+
+test("commands that come while a batch waits for its locks join it", async () => {
+  const { stage, caller } = await settingOf();
+  await open(stage, caller);
+  const before = { ...here.store.figures() };
+  const letGo = await lockOutside(sql, lockOf(stage.organisationId));
+  const first = open(stage, caller);
+  await until("it waits for the lock", async () => (await waitingForLocks(watching)) > 0);
+  const joined = Promise.all([1, 2, 3].map(() => open(stage, caller)));
+  await until("they wait too", () => here.store.figures().waiting === 3);
+  await letGo();
+  for (const answer of [await first, ...(await joined)]) must(answer);
+  const { batches, commands } = here.store.figures();
+  expect({ batches: batches - before.batches, commands: commands - before.commands }).toEqual({
+    batches: 1,
+    commands: 4,
+  });
+});
