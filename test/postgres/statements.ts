@@ -129,7 +129,7 @@ function askEverything(): void {
 /** What the log asks before it is written. */
 function askForTheLog(): void {
   const { raw, tables } = connect(ledgerFile(folder), { readonly: false });
-  const log = createLogWriter({ raw, tables });
+  const log = createLogWriter({ raw, tables }, false);
   raw.run("BEGIN");
   log.extend(2);
   log.keepCheckpoint({ size: 0, root: new Uint8Array(32), note: "" });

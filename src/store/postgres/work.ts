@@ -14,7 +14,7 @@ export function createWork(
   lanes: Lanes,
   replay: Replay,
 ): Pick<Store, "extendLog" | "keepCheckpoint" | "keepStatement" | "forget" | "probe"> {
-  const log = createLogWriter(replay.connection);
+  const log = createLogWriter(replay.connection, true);
   const inLog = <Result>(work: () => Result) =>
     lanes.alone((session) => transact(session, "log", replay, work));
   return {

@@ -41,8 +41,15 @@ export type LogWriter = {
   keepStatement(statement: KeptStatement): boolean;
 };
 
-export function createLogWriter({ raw, tables }: Connection): LogWriter {
+/** @param isByEntry whether each entry gets its leaf by a statement of its own, which the engine writes together; else each run does */
+export function createLogWriter({ raw, tables }: Connection, isByEntry: boolean): LogWriter {
   const statements = lazyStatements(raw, tables);
+
+  function giveLeaves({ giveLeaf, giveRun }: Leaves, entries: readonly Entry[], from: number): void {
+    if (isByEntry) for (const [at, { position }] of entries.entries()) giveLeaf.run(from + at, position);
+    else for (const { first, last, at } of unbroken(entries)) giveRun.run(from + at - first, first, last);
+  }
+
   return {
     extend(entriesMax: number): number {
       const { ofTrace, ofSolvency, putTile, size, readTile } = statements();
@@ -56,10 +63,8 @@ export function createLogWriter({ raw, tables }: Connection): LogWriter {
         putTile.run({ level, tile: index, hashes }),
       );
       for (const { hash } of entries) tree.append(leafHash(hash));
-      for (const { first, last, at } of unbroken(traced))
-        ofTrace.giveLeaves.run(before + at - first, first, last);
-      for (const { first, last, at } of unbroken(stated))
-        ofSolvency.giveLeaves.run(before + traced.length + at - first, first, last);
+      giveLeaves(ofTrace, traced, before);
+      giveLeaves(ofSolvency, stated, before + traced.length);
       for (const { level, index, hashes } of tree.changed()) putTile.run({ level, tile: index, hashes });
       return entries.length;
     },
@@ -84,7 +89,7 @@ type Entry = { readonly position: bigint; readonly hash: Uint8Array };
 /** Positions without a gap, and at which of the entries they begin. */
 type Unbroken = { readonly first: number; last: number; readonly at: number };
 
-/** Divides entries into runs of positions without a gap. One statement for each run takes half the time of one for each entry. */
+/** Divides entries into runs of positions without a gap. In SQLite, one statement for each run takes half the time of one for each entry. */
 function unbroken(entries: readonly Entry[]): readonly Unbroken[] {
   const runs: Unbroken[] = [];
   for (const [at, entry] of entries.entries()) {
@@ -101,10 +106,14 @@ const leavesIn = (raw: SqlDatabase, table: string, order: string) => ({
   withoutLeaf: raw.prepare<Entry, [number]>(
     `SELECT ${order} AS position, entry_hash AS hash FROM ${table} WHERE leaf_index IS NULL ORDER BY ${order} LIMIT ?`,
   ),
-  giveLeaves: raw.prepare<unknown, [number, number, number]>(
+  giveRun: raw.prepare<unknown, [number, number, number]>(
     `UPDATE ${table} SET leaf_index = ${order} + ? WHERE ${order} BETWEEN ? AND ?`,
   ),
+  giveLeaf: raw.prepare<unknown, [number, bigint]>(
+    `update "${table}" set "leaf_index" = ? where "${order}" = ?`,
+  ),
 });
+type Leaves = ReturnType<typeof leavesIn>;
 
 /** Prepared at the first use: a start does not wait for them. */
 function lazyStatements(raw: SqlDatabase, tables: Tables) {

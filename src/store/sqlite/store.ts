@@ -124,7 +124,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditQuickly(dataFolder, { onProgress });
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
-    ...writesLog(createLogWriter(writer), commits),
+    ...writesLog(createLogWriter(writer, false), commits),
     probe: () => commits.run(() => probe(writer.raw)),
     ...spaceWith(freeBytes),
     finishWalCheckpoint() {
