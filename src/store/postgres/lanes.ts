@@ -109,6 +109,8 @@ export function createLanes(
   };
 }
 
+const commandsOf = (jobs: readonly Job[]): readonly AnyCommand[] => jobs.map(({ command }) => command);
+
 const organisationsOf = (jobs: readonly Job[]): readonly (readonly Job[])[] => [
   ...Map.groupBy(jobs, ({ command: { scope } }) => scope?.organisationId).values(),
 ];
@@ -199,17 +201,13 @@ function createCommitter(
     const join = (most: number) => {
       const joined = more?.(locks, most) ?? [];
       jobs = [...jobs, ...joined];
-      return joined.map(({ command }) => command);
+      return commandsOf(joined);
     };
     const begunAt = performance.now();
     let committed: Committed;
     try {
       session ??= await sessions.reserve();
-      committed = await runBatch(
-        session,
-        { commands: first.map(({ command }) => command), locks, join },
-        parts,
-      );
+      committed = await runBatch(session, { commands: commandsOf(first), locks, join }, parts);
     } catch (error) {
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) {
@@ -240,11 +238,7 @@ function createCommitter(
     }
     const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
     if (isLost) {
-      const waiting = jobs.filter(({ queuedAt }) => performance.now() - queuedAt < UNREACHABLE_MS_MAX);
-      failAll(
-        jobs.filter((job) => !waiting.includes(job)),
-        error,
-      );
+      const waiting = failLate(jobs, error);
       if (waiting.length === 0) return;
       await pause(figures);
       return commitTogether(waiting, locks, tries);
@@ -259,9 +253,7 @@ function createCommitter(
     if (state === LOCK_TIMEOUT) return commitByOrganisation(jobs);
     const [job] = jobs;
     if (job !== undefined && jobs.length === 1) refuseOrFail(job, error);
-    else
-      for (const half of halvesOf(jobs))
-        await commitTogether(half, locksOf(half.map(({ command }) => command)), 0);
+    else for (const half of halvesOf(jobs)) await commitTogether(half, locksOf(commandsOf(half)), 0);
   }
 
   /**
@@ -273,14 +265,14 @@ function createCommitter(
     for (const group of groups) {
       const isLate = group.some(({ queuedAt }) => performance.now() - queuedAt > LOCKED_MS_MAX);
       if (groups.length === 1 || isLate) for (const job of group) job.resolve(CONTENDED_TOO_LONG);
-      else await commitTogether(group, locksOf(group.map(({ command }) => command)), TRIES_MAX);
+      else await commitTogether(group, locksOf(commandsOf(group)), TRIES_MAX);
     }
   }
 
   return {
     /** The last of their answers has come when this resolves. */
     commit: (jobs: readonly Job[], more: TakeJobs) =>
-      commitTogether(jobs, locksOf(jobs.map(({ command }) => command)), 0, more),
+      commitTogether(jobs, locksOf(commandsOf(jobs)), 0, more),
     release: () => session?.release(),
   };
 }
@@ -298,6 +290,13 @@ const constraintOf = (error: unknown): unknown => (error as { readonly constrain
 
 function failAll(jobs: readonly Job[], error: unknown): void {
   for (const job of jobs) job.fail(error);
+}
+
+/** Fails those that have waited long enough for a database that cannot be reached, and answers the others. */
+function failLate(jobs: readonly Job[], error: unknown): readonly Job[] {
+  const late = jobs.filter(({ queuedAt }) => performance.now() - queuedAt >= UNREACHABLE_MS_MAX);
+  failAll(late, error);
+  return jobs.filter((job) => !late.includes(job));
 }
 
 /** A command that was tried often enough by itself. */
