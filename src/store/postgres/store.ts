@@ -1,4 +1,3 @@
-import { tmpdir } from "node:os";
 import { SQL } from "bun";
 import type { DatabaseFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
@@ -13,10 +12,11 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
-import { auditPostgres } from "./audit.ts";
+import { auditPostgres, type CopyPlace } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createLanes, LANES } from "./lanes.ts";
+import { type LastAudit, lastAuditIn } from "./last-audit.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
@@ -32,6 +32,8 @@ export type PostgresStoreOptions = {
   readonly steadyNow: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
+  /** Where the copies are made that are audited. */
+  readonly auditCopies: CopyPlace;
   /** Follows how the tables are brought up to date. */
   readonly migrationWatch?: Partial<MigrationWatch>;
   /** Called when the commands of a transaction are on disk. */
@@ -42,6 +44,7 @@ export interface PostgresStore extends Store {
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
   figures(): DatabaseFigures;
+  readonly lastAudit: LastAudit;
 }
 
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
@@ -101,7 +104,8 @@ export async function openPostgresStore(
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health }),
-    audit: (onProgress) => auditPostgres(pool, tmpdir(), onProgress),
+    lastAudit: lastAuditIn(sessions),
+    audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
