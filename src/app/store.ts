@@ -38,6 +38,8 @@ export type OpenedStore = {
   readonly store: Store;
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
+  /** Resolves where the ledger became an older one while it was open; null where it is in the data folder, which has its lock. */
+  readonly foundOlder: Promise<void> | null;
   /** Copies the rest of the embedded engine's write-ahead log; null where the ledger is in a database. */
   readonly finishWalCheckpoint: (() => void) | null;
   /** Null where the ledger is in the data folder. */
@@ -73,7 +75,8 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
+  const alone = { database: null, instances: ALONE, shared: null, foundOlder: null };
+  return { store, newestIdTime, finishWalCheckpoint, ...alone };
 }
 
 /** A sign-in that waits for another's row must not hold up those that do not. */
@@ -109,9 +112,16 @@ export async function openDatabase(
   const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
   const connectBy = (max: number) => () => new SQL({ ...connectionOptions(address, GIVEN.version), max });
   const newId = () => createIds(Date.now, random40)("instance");
-  const instances = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const members = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const { newestIdTime, foundOlder } = store;
+  let isOlder = false;
+  void foundOlder.then(() => {
+    isOlder = true;
+  });
+  // What it begins would be of another ledger than the one that it knows.
+  const instances: Instances = { ...members, isLost: () => isOlder || members.isLost() };
   const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
-  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
+  return { store, newestIdTime, foundOlder, finishWalCheckpoint: null, database, instances, shared };
 }
 
 /** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */

@@ -31,6 +31,8 @@ export type BatchParts = {
 
 /** What a batch has decided, once it is committed. */
 export type Committed = {
+  /** The id of the transaction; null where it changed nothing, and was not committed. */
+  readonly id: string | null;
   readonly answers: readonly unknown[];
   readonly writes: readonly Write[];
   readonly time: BatchTime;
@@ -97,13 +99,13 @@ async function decideAndCommit(
   const run = createRun(session, parts, buffer, locks);
   const answers = await run.decideAll(commands, time);
   const writes = run.written();
-  const committed = { answers, writes, time };
   const changes = buffer.take();
   if (writes.length === 0) {
     await session.exchange([ROLLBACK]);
-    return committed;
+    return { id: null, answers, writes, time };
   }
   const id = crypto.randomUUID();
+  const committed = { id, answers, writes, time };
   await commit(
     session,
     [...changes, recordedStatement(locks, time.recordedAt), commitRow(id, parts, locks)],

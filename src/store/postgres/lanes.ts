@@ -2,6 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
 import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
+import { type KnownCommits, OlderLedger } from "./known-commits.ts";
 import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
@@ -73,22 +74,32 @@ export type Lanes = {
   close(): Promise<void>;
 };
 
-/** @param onCommitted is called when a batch is on disk, before its commands are answered */
+/**
+ * @param sessions connections that are verified before they are used
+ * @param onCommitted is called when a batch is on disk, before its commands are answered
+ */
 export function createLanes(
   sessions: Sessions,
+  known: KnownCommits,
   parts: BatchParts,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
     ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
   };
-  const lanes = Array.from({ length: LANES }, () => createLane(sessions, parts, figures, onCommitted));
+  const lanes = Array.from({ length: LANES }, (_, at) =>
+    createLane(sessions, parts, figures, (committed, commands, durationMs) => {
+      if (committed.id !== null) known.committed(at, committed.id);
+      onCommitted(committed, commands, durationMs);
+    }),
+  );
   let closed = false;
   return {
     figures,
     execute: (command) =>
       new Promise((resolve, fail) => {
         if (closed) throw new Error("the store is closed");
+        known.refuseOlder();
         const lane = lanes[command.scope === null ? 0 : laneOf(command.scope.organisationId)];
         lane?.add({ command, resolve, fail, queuedAt: performance.now() });
       }),
@@ -118,7 +129,7 @@ function createLane(
   sessions: Sessions,
   parts: BatchParts,
   figures: LaneFigures,
-  onCommitted: Parameters<typeof createLanes>[2],
+  onCommitted: Parameters<typeof createLanes>[3],
 ) {
   const committer = createCommitter(sessions, parts, figures, onCommitted);
   let queue: Job[] = [];
@@ -160,7 +171,7 @@ function createCommitter(
   sessions: Sessions,
   parts: BatchParts,
   figures: LaneFigures,
-  onCommitted: Parameters<typeof createLanes>[2],
+  onCommitted: Parameters<typeof createLanes>[3],
 ) {
   let session: Session | null = null;
 
@@ -173,6 +184,7 @@ function createCommitter(
       session ??= await sessions.reserve();
       committed = await runBatch(session, commands, locks, parts);
     } catch (error) {
+      if (error instanceof OlderLedger) return failAll(jobs, error);
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
       const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
@@ -293,7 +305,9 @@ async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<
         await session.exchange([ROLLBACK]).catch(() => {});
         session.release();
       }
-    } catch {
+    } catch (error) {
+      // Whatever became of it, it is not in this database.
+      if (error instanceof OlderLedger) return null;
       await Bun.sleep(WAIT_MS.max);
     }
   }

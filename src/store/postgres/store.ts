@@ -15,6 +15,7 @@ import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
+import { createKnownCommits, unlessOlder, verified } from "./known-commits.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { type LastAudit, lastAuditIn } from "./last-audit.ts";
 import { migratePostgres } from "./migrate.ts";
@@ -45,6 +46,8 @@ export interface PostgresStore extends Store {
   readonly newestIdTime: number;
   figures(): DatabaseFigures;
   readonly lastAudit: LastAudit;
+  /** Resolves where the database is found to lack what was committed here. From then on nothing is read or written. */
+  readonly foundOlder: Promise<void>;
 }
 
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
@@ -80,22 +83,28 @@ export async function openPostgresStore(
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const snapshots = createReadSnapshots(sessions, replay, createSqlReader(connection));
+  const commits = createKnownCommits(steadyNow);
+  const snapshots = createReadSnapshots(unlessOlder(sessions, commits), replay, createSqlReader(connection));
   const process = crypto.randomUUID();
-  const others = followOthers(sessions, process);
+  const others = followOthers(sessions, process, commits);
   const watchers = createWatchers(others.haveCommitted);
   const parts = {
     ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
-  const lanes = createLanes(sessions, parts, ({ writes, time }, commands, durationMs) => {
-    if (writes.length > 0) clock.recorded(time);
-    watchers.written(writes);
-    snapshots.refresh();
-    watchers.committed();
-    onCommitted?.(commands, durationMs);
-  });
+  const lanes = createLanes(
+    verified(sessions, commits),
+    commits,
+    parts,
+    ({ writes, time }, commands, durationMs) => {
+      if (writes.length > 0) clock.recorded(time);
+      watchers.written(writes);
+      snapshots.refresh();
+      watchers.committed();
+      onCommitted?.(commands, durationMs);
+    },
+  );
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
     read: snapshots.read,
@@ -105,6 +114,7 @@ export async function openPostgresStore(
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health }),
     lastAudit: lastAuditIn(sessions),
+    foundOlder: commits.foundOlder,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
