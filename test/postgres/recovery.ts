@@ -7,8 +7,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
+import { parseCheckpoint } from "../../src/core/checkpoint.ts";
+import { parseSignedNote } from "../../src/core/signed-note.ts";
 import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
-import { type Cluster, newServer } from "../support/postgres-server.ts";
+import { type Cluster, freePort, newServer } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
 import { postgresSettings } from "./settings.ts";
 
@@ -20,6 +22,7 @@ let folder: string;
 let bin: string;
 let program: Program;
 let settings: Record<string, string>;
+let open: (server: Server) => Promise<readonly [status: number, body: Json]>;
 /** What the page's commands are given. */
 let variables: Record<string, string>;
 
@@ -45,6 +48,7 @@ beforeAll(async () => {
   await operator('createdb --maintenance-db="$ADMIN_URL" ledger');
   settings = { ...postgresSettings(server.url("ledger")), HOLDFAST_BASE_URL: "http://localhost:8080" };
   program = createProgram(SOURCE, folder, settings);
+  open = await createBuyer();
   bin = join(folder, "bin");
   mkdirSync(bin);
   writeFileSync(join(bin, "holdfast"), `#!/bin/sh\nexec ${SOURCE.join(" ")} "$@"\n`);
@@ -95,14 +99,14 @@ async function ask(text: string): Promise<readonly Json[]> {
 const nowThere = async (): Promise<string> => (await ask("SELECT clock_timestamp()::text AS now"))[0].now;
 
 /** An agent with live money, and how it opens warrants. */
-async function createBuyer() {
+async function createBuyer(): Promise<typeof open> {
   const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse"];
   const { organisation } = await program.command("organisations", "create", "--name", "Acme", ...owner);
   const of = ["--organisation", organisation.id, "--mode", "live"];
   await program.command("balances", "fund", ...of, "--amount", "1000");
   const { id: agent } = await program.command("agents", "create", ...of, "--name", "buyer");
   const { secret } = await program.command("keys", "create", "--agent", agent);
-  return async ({ url }: Server): Promise<readonly [status: number, body: Json]> => {
+  return async ({ url }: Server) => {
     const response = await fetch(`${url}/v1/warrants`, {
       method: "POST",
       headers: {
@@ -115,7 +119,7 @@ async function createBuyer() {
         spec: { clauses: [{ kind: "http.status", equals: 200 }] },
       }),
     });
-    return [response.status, await response.json()];
+    return [response.status, await response.json()] as const;
   };
 }
 
@@ -132,7 +136,6 @@ const idsThere = async () => (await ask("SELECT id FROM warrants ORDER BY id")).
 test(
   "an instance that was running declares the restore of an older ledger and ends; live money waits until it is acknowledged",
   async () => {
-    const open = await createBuyer();
     await operator(block("pg_basebackup"));
     const before = await program.serve();
     const [, kept] = await open(before);
@@ -155,6 +158,77 @@ test(
     await typed(block("holdfast restore acknowledge"));
     expect((await open(anew))[0]).toBe(201);
     await anew.stop();
+  },
+  TEST_MS,
+);
+
+/** How many leaves the newest checkpoint has, and how many have signed it. */
+async function checkpointAt({ url }: Server): Promise<{ readonly size: number; readonly signers: number }> {
+  const note = parseSignedNote(await (await fetch(`${url}/.well-known/holdfast/checkpoint`)).text());
+  const checkpoint = note && parseCheckpoint(note.text);
+  return { size: checkpoint?.size ?? 0, signers: note?.lines.length ?? 0 };
+}
+
+/** Two programs: one on the database, and another that witnesses its log. */
+async function withWitness(): Promise<readonly [witnessed: Program, witness: Program]> {
+  const port = await freePort();
+  const address = { HOLDFAST_PORT: `${port}`, HOLDFAST_BASE_URL: `http://127.0.0.1:${port}` };
+  const [ours, theirs] = [join(folder, "witnessed"), join(folder, "witness")];
+  for (const each of [ours, theirs]) mkdirSync(each);
+  const first = createProgram(SOURCE, theirs, address);
+  await (await first.serve()).stop();
+  const { witness } = await first.command("witness", "show");
+  const { log } = await program.command("witness", "show");
+  const near = { HOLDFAST_WITNESS_ALLOW_NETWORKS: "127.0.0.0/8", HOLDFAST_CHECKPOINT_MS: "100" };
+  return [
+    createProgram(SOURCE, ours, { ...settings, ...near, HOLDFAST_WITNESSES: witness }),
+    createProgram(SOURCE, theirs, { ...address, HOLDFAST_WITNESS_FOR: log.join(",") }),
+  ];
+}
+
+test(
+  "where no instance was running, a witness says that it has signed more; and the operator declares the restore",
+  async () => {
+    const [witnessed, witness] = await withWitness();
+    try {
+      await witness.serve();
+      const before = await witnessed.serve();
+      const signedAbove = (least: number) =>
+        until("the witness has signed", async () => {
+          const { size, signers } = await checkpointAt(before);
+          return size > least && signers === 2 ? size : null;
+        });
+      await open(before);
+      const kept = await signedAbove(0);
+      const { BASE, RECOVERED } = variables;
+      const second = { PGDATA: `${RECOVERED}`, BASE: `${BASE}-2` };
+      await operator(block("pg_basebackup"), second);
+      const time = await nowThere();
+      const ids = await idsThere();
+      await open(before);
+      await signedAbove(kept);
+      expect(await before.stop()).toBe(0);
+      await operator(block("recovery.signal"), { ...second, RECOVERED: `${RECOVERED}-2`, TIME: time });
+      await isPrimary();
+      expect(await idsThere()).toEqual(ids);
+
+      const undeclared = await witnessed.serve();
+      await until("it says so", () =>
+        witnessed
+          .faults()
+          .some((line) => line.includes("a witness has signed more of this log than there is")),
+      );
+      await undeclared.stop();
+      expect(await typed(block("holdfast restore declare"))).toContain("nothing disagrees");
+      const declared = await witnessed.serve();
+      const [refused, { error }] = await open(declared);
+      expect([refused, error.code]).toEqual([403, "restore_unacknowledged"]);
+      await typed(block("holdfast restore acknowledge"));
+      expect((await open(declared))[0]).toBe(201);
+    } finally {
+      await witnessed.killAll();
+      await witness.killAll();
+    }
   },
   TEST_MS,
 );

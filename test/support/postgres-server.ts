@@ -106,8 +106,8 @@ function newCluster(port: number, root: string) {
     /** Runs a script of a shell in its folder, as an operator who logged in as the server's user. Answers what it prints. */
     async shell(script: string, variables: Readonly<Record<string, string>>): Promise<string> {
       const env = {
-        ...variables,
         PGDATA: data,
+        ...variables,
         PGPASSWORD: PASSWORD,
         PATH: `${programs}:${process.env.PATH}`,
       };
@@ -162,7 +162,7 @@ function otherUser(): { readonly uid: number; readonly gid: number } {
 }
 
 /** A port that nobody listens on. The server gets it by its number, since clients must find it there again after a restart. */
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const { port } = server.address() as { port: number };
