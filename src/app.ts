@@ -11,7 +11,6 @@ import { sharedSettings } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
-import { declareOlder } from "./app/older-ledger.ts";
 import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
@@ -21,6 +20,7 @@ import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
 import { openLedger, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
+import { stopUnfit } from "./app/unfit.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
@@ -116,7 +116,7 @@ async function startLocked(
   warnOfPlaintext(secrets);
   const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
   const ledger = await openLedger(config, secrets, watched);
-  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared, foundOlder } = ledger;
+  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared, unfit } = ledger;
   opened.defer(store.close);
   if (shared) opened.defer(shared.close);
   const [endpoints, { restoredAt }] = await store.read((reader) =>
@@ -185,7 +185,7 @@ async function startLocked(
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     setUpUrl,
-    mustStop: foundOlder?.then(() => declareOlder(config, secrets, restoredAt)) ?? null,
+    mustStop: unfit?.then((why) => stopUnfit(config, secrets, why, restoredAt)) ?? null,
     async stop() {
       ctx.places.close();
       ctx.signInThrottle.close();

@@ -15,6 +15,7 @@ import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
 import type { CopyPlace } from "../store/postgres/audit.ts";
 import type { LastAudit } from "../store/postgres/last-audit.ts";
+import type { Unfit } from "../store/postgres/ledger-watch.ts";
 import type { SharedMemory } from "../store/shared-memory.ts";
 import { NewerLedger } from "../store/sql/ledger-version.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
@@ -38,8 +39,8 @@ export type OpenedStore = {
   readonly store: Store;
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
-  /** Resolves where the ledger became an older one while it was open; null where it is in the data folder, which has its lock. */
-  readonly foundOlder: Promise<void> | null;
+  /** Resolves once this process must not go on with the ledger; null where it is in the data folder, which has its lock. */
+  readonly unfit: Promise<Unfit> | null;
   /** Copies the rest of the embedded engine's write-ahead log; null where the ledger is in a database. */
   readonly finishWalCheckpoint: (() => void) | null;
   /** Null where the ledger is in the data folder. */
@@ -75,7 +76,7 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  const alone = { database: null, instances: ALONE, shared: null, foundOlder: null };
+  const alone = { database: null, instances: ALONE, shared: null, unfit: null };
   return { store, newestIdTime, finishWalCheckpoint, ...alone };
 }
 
@@ -113,15 +114,15 @@ export async function openDatabase(
   const connectBy = (max: number) => () => new SQL({ ...connectionOptions(address, GIVEN.version), max });
   const newId = () => createIds(Date.now, random40)("instance");
   const members = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
-  const { newestIdTime, foundOlder } = store;
-  let isOlder = false;
-  void foundOlder.then(() => {
-    isOlder = true;
+  const { newestIdTime, unfit } = store;
+  let isUnfit = false;
+  void unfit.then(() => {
+    isUnfit = true;
   });
-  // What it begins would be of another ledger than the one that it knows.
-  const instances: Instances = { ...members, isLost: () => isOlder || members.isLost() };
+  // It begins nothing any more.
+  const instances: Instances = { ...members, isLost: () => isUnfit || members.isLost() };
   const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
-  return { store, newestIdTime, foundOlder, finishWalCheckpoint: null, database, instances, shared };
+  return { store, newestIdTime, unfit, finishWalCheckpoint: null, database, instances, shared };
 }
 
 /** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */

@@ -12,6 +12,7 @@ import { parseSignedNote } from "../../src/core/signed-note.ts";
 import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { type Cluster, freePort, newServer } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
+import { type Buyer, createBuyer } from "./buyer.ts";
 import { postgresSettings } from "./settings.ts";
 
 const TEST_MS = 240_000;
@@ -22,7 +23,7 @@ let folder: string;
 let bin: string;
 let program: Program;
 let settings: Record<string, string>;
-let open: (server: Server) => Promise<readonly [status: number, body: Json]>;
+let open: Buyer;
 /** What the page's commands are given. */
 let variables: Record<string, string>;
 
@@ -48,7 +49,7 @@ beforeAll(async () => {
   await operator('createdb --maintenance-db="$ADMIN_URL" ledger');
   settings = { ...postgresSettings(server.url("ledger")), HOLDFAST_BASE_URL: "http://localhost:8080" };
   program = createProgram(SOURCE, folder, settings);
-  open = await createBuyer();
+  open = await createBuyer(program);
   bin = join(folder, "bin");
   mkdirSync(bin);
   writeFileSync(join(bin, "holdfast"), `#!/bin/sh\nexec ${SOURCE.join(" ")} "$@"\n`);
@@ -97,31 +98,6 @@ async function ask(text: string): Promise<readonly Json[]> {
 
 /** The database's clock. */
 const nowThere = async (): Promise<string> => (await ask("SELECT clock_timestamp()::text AS now"))[0].now;
-
-/** An agent with live money, and how it opens warrants. */
-async function createBuyer(): Promise<typeof open> {
-  const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse"];
-  const { organisation } = await program.command("organisations", "create", "--name", "Acme", ...owner);
-  const of = ["--organisation", organisation.id, "--mode", "live"];
-  await program.command("balances", "fund", ...of, "--amount", "1000");
-  const { id: agent } = await program.command("agents", "create", ...of, "--name", "buyer");
-  const { secret } = await program.command("keys", "create", "--agent", agent);
-  return async ({ url }: Server) => {
-    const response = await fetch(`${url}/v1/warrants`, {
-      method: "POST",
-      headers: {
-        Authorization: `Bearer ${secret}`,
-        "Content-Type": "application/json",
-        "Idempotency-Key": crypto.randomUUID(),
-      },
-      body: JSON.stringify({
-        ...{ amount: "1", payee: "acme", deadline: new Date(Date.now() + 3_600_000).toISOString() },
-        spec: { clauses: [{ kind: "http.status", equals: 200 }] },
-      }),
-    });
-    return [response.status, await response.json()] as const;
-  };
-}
 
 const isPrimary = () =>
   until("the recovered server is a primary", async () =>

@@ -1,8 +1,9 @@
 import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
+import { NewerLedger } from "../sql/ledger-version.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
 import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
-import { type KnownCommits, OlderLedger } from "./known-commits.ts";
+import { type LedgerWatch, UnfitFault } from "./ledger-watch.ts";
 import { type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
@@ -80,7 +81,7 @@ export type Lanes = {
  */
 export function createLanes(
   sessions: Sessions,
-  known: KnownCommits,
+  watch: LedgerWatch,
   parts: BatchParts,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
@@ -88,8 +89,8 @@ export function createLanes(
     ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
   };
   const lanes = Array.from({ length: LANES }, (_, at) =>
-    createLane(sessions, parts, figures, (committed, commands, durationMs) => {
-      if (committed.id !== null) known.committed(at, committed.id);
+    createLane(sessions, watch, parts, figures, (committed, commands, durationMs) => {
+      if (committed.id !== null) watch.committed(at, committed.id);
       onCommitted(committed, commands, durationMs);
     }),
   );
@@ -99,7 +100,7 @@ export function createLanes(
     execute: (command) =>
       new Promise((resolve, fail) => {
         if (closed) throw new Error("the store is closed");
-        known.refuseOlder();
+        watch.refuseUnfit();
         const lane = lanes[command.scope === null ? 0 : laneOf(command.scope.organisationId)];
         lane?.add({ command, resolve, fail, queuedAt: performance.now() });
       }),
@@ -127,11 +128,12 @@ const laneOf = (organisationId: string): number => Number(Bun.hash(organisationI
 
 function createLane(
   sessions: Sessions,
+  watch: LedgerWatch,
   parts: BatchParts,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[3],
 ) {
-  const committer = createCommitter(sessions, parts, figures, onCommitted);
+  const committer = createCommitter(sessions, watch, parts, figures, onCommitted);
   let queue: Job[] = [];
   let running: Promise<void> | null = null;
 
@@ -169,6 +171,7 @@ function createLane(
 /** Commits jobs on a connection of its own, and begins again what can be. */
 function createCommitter(
   sessions: Sessions,
+  watch: LedgerWatch,
   parts: BatchParts,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[3],
@@ -184,7 +187,8 @@ function createCommitter(
       session ??= await sessions.reserve();
       committed = await runBatch(session, commands, locks, parts);
     } catch (error) {
-      if (error instanceof OlderLedger) return failAll(jobs, error);
+      if (error instanceof NewerLedger) return failAll(jobs, watch.foundNewer(error));
+      if (error instanceof UnfitFault) return failAll(jobs, error);
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) session = null;
       const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
@@ -307,7 +311,7 @@ async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<
       }
     } catch (error) {
       // Whatever became of it, it is not in this database.
-      if (error instanceof OlderLedger) return null;
+      if (error instanceof UnfitFault) return null;
       await Bun.sleep(WAIT_MS.max);
     }
   }

@@ -1,5 +1,5 @@
 import type { Sessions } from "./client.ts";
-import { KEPT_MS_MAX, type KnownCommits } from "./known-commits.ts";
+import { KEPT_MS_MAX, type LedgerWatch } from "./ledger-watch.ts";
 import { arrayOf } from "./values.ts";
 
 /** How often it is asked what other processes have committed. */
@@ -26,7 +26,7 @@ export type Others = {
 };
 
 /** Asks now and then, beside everything else, and deletes what is old. It also finds out whether the ledger became an older one. */
-export function followOthers(sessions: Sessions, process: string, commits: KnownCommits): Others {
+export function followOthers(sessions: Sessions, process: string, watch: LedgerWatch): Others {
   let known = new Set<string>();
   let isNews = false;
   let stopped = false;
@@ -36,8 +36,8 @@ export function followOthers(sessions: Sessions, process: string, commits: Known
   async function ask(): Promise<void> {
     const session = await sessions.reserve();
     try {
-      await commits.verify(session);
-      const own = arrayOf("text", commits.ids());
+      await watch.verify(session);
+      const own = arrayOf("text", watch.ids());
       const [found = []] = await session.exchange([
         { text: COMMITTED, params: [process, BigInt(KEPT_MS)] },
         { text: DELETE_OWN, params: [BigInt(2 * KEPT_MS), process, own, BigInt(DELETED_MAX)] },

@@ -15,9 +15,9 @@ import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
-import { createKnownCommits, unlessOlder, verified } from "./known-commits.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { type LastAudit, lastAuditIn } from "./last-audit.ts";
+import { type LedgerWatch, verified, watchLedger, whileFit } from "./ledger-watch.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
@@ -46,8 +46,8 @@ export interface PostgresStore extends Store {
   readonly newestIdTime: number;
   figures(): DatabaseFigures;
   readonly lastAudit: LastAudit;
-  /** Resolves where the database is found to lack what was committed here. From then on nothing is read or written. */
-  readonly foundOlder: Promise<void>;
+  /** Resolves once this process must not go on with the ledger. From then on nothing is read or written. */
+  readonly unfit: LedgerWatch["unfit"];
 }
 
 /** Connections for other work than commands and reads: jobs, and questions about what became of a transaction. */
@@ -83,10 +83,10 @@ export async function openPostgresStore(
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const commits = createKnownCommits(steadyNow);
-  const snapshots = createReadSnapshots(unlessOlder(sessions, commits), replay, createSqlReader(connection));
+  const watch = watchLedger(steadyNow);
+  const snapshots = createReadSnapshots(whileFit(sessions, watch), replay, createSqlReader(connection));
   const process = crypto.randomUUID();
-  const others = followOthers(sessions, process, commits);
+  const others = followOthers(sessions, process, watch);
   const watchers = createWatchers(others.haveCommitted);
   const parts = {
     ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
@@ -94,8 +94,8 @@ export async function openPostgresStore(
     apply: createApply(connection, positions),
   };
   const lanes = createLanes(
-    verified(sessions, commits),
-    commits,
+    verified(sessions, watch),
+    watch,
     parts,
     ({ writes, time }, commands, durationMs) => {
       if (writes.length > 0) clock.recorded(time);
@@ -114,7 +114,7 @@ export async function openPostgresStore(
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health }),
     lastAudit: lastAuditIn(sessions),
-    foundOlder: commits.foundOlder,
+    unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
