@@ -20,6 +20,7 @@ import { consoleSite } from "./app/site.ts";
 import { solvencyJobs } from "./app/solvency.ts";
 import { openLedger, watchMigration } from "./app/store.ts";
 import { refuseTreasuries } from "./app/treasuries.ts";
+import { stopUnfit } from "./app/unfit.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
@@ -52,6 +53,8 @@ export type RunningServer = {
   readonly ctx: Context;
   /** The link with which the first organisation is made; null where there is one. It is for the machine's operator alone. */
   readonly setUpUrl: string | null;
+  /** Resolves where it must be stopped, with the reason; null where nothing like that can happen. */
+  readonly mustStop: Promise<Refusal> | null;
   /** Waits up to 10 s for running requests and jobs, then closes. */
   stop(): Promise<void>;
 };
@@ -113,10 +116,12 @@ async function startLocked(
   warnOfPlaintext(secrets);
   const watched = { onCommitted: metrics.committed, migrationWatch: watchMigration(progress) };
   const ledger = await openLedger(config, secrets, watched);
-  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared } = ledger;
+  const { store, newestIdTime, finishWalCheckpoint, database, instances, shared, unfit } = ledger;
   opened.defer(store.close);
   if (shared) opened.defer(shared.close);
-  const endpoints = await store.read((reader) => reader.webhooks.enabled());
+  const [endpoints, { restoredAt }] = await store.read((reader) =>
+    Promise.all([reader.webhooks.enabled(), reader.instance.get()]),
+  );
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
@@ -180,6 +185,7 @@ async function startLocked(
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     setUpUrl,
+    mustStop: unfit?.then((why) => stopUnfit(config, secrets, why, restoredAt)) ?? null,
     async stop() {
       ctx.places.close();
       ctx.signInThrottle.close();

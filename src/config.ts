@@ -88,6 +88,10 @@ export type Config = {
   readonly treasury: TreasuryPlan;
   /** How often a statement of solvency is signed; 0 where only a command signs one. */
   readonly solvencyHours: number;
+  /** How often a server audits its ledger. */
+  readonly auditMs: number;
+  /** The folder in which a ledger in a database is copied to be audited; null means the system's for temporary files. */
+  readonly auditFolder: string | null;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** The address that mail is sent from; null means one at the name of the service. */
@@ -194,6 +198,8 @@ const SETTINGS = {
   TREASURY_FEE_MAX: parseGwei,
   PAYOUT_MINUTES: integer(1, 10_080),
   SOLVENCY_HOURS: integer(0, 8_760),
+  AUDIT_MINUTES: integer(1, 10_080),
+  AUDIT_FOLDER: text,
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
@@ -335,6 +341,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
   ...{ treasury: treasuryPlanOf(values), solvencyHours: values.SOLVENCY_HOURS ?? 0 },
+  ...{ auditMs: (values.AUDIT_MINUTES ?? 60) * MINUTE_MS, auditFolder: values.AUDIT_FOLDER ?? null },
   messagingUrl: values.MESSAGING_URL ?? "https://api.telegram.org",
   ...{ anchor, mailFrom: values.MAIL_FROM ?? null, pushContact: values.PUSH_CONTACT ?? null },
   backups:

@@ -1,5 +1,10 @@
 import packageJson from "../package.json" with { type: "json" };
-import { AUDIT_ARGUMENT, EVALUATOR_ARGUMENT, WAL_CHECKPOINT_ARGUMENT } from "./app/children.ts";
+import {
+  AUDIT_ARGUMENT,
+  DATABASE_AUDIT_ARGUMENT,
+  EVALUATOR_ARGUMENT,
+  WAL_CHECKPOINT_ARGUMENT,
+} from "./app/children.ts";
 
 // Modules are imported where they are needed. Several children run beside a server, and each would have to load all of them.
 const [command, folder = "", keys = ""] = process.argv.slice(2);
@@ -13,6 +18,13 @@ switch (command) {
     const { runAuditChild } = await import("./platform/audit-child.ts");
     const { auditBesideServer } = await import("./app/audit-beside-server.ts");
     await runAuditChild(() => auditBesideServer(folder, keys));
+    break;
+  }
+  case DATABASE_AUDIT_ARGUMENT: {
+    const { readInput, runAuditChild } = await import("./platform/audit-child.ts");
+    const { auditDatabaseBesideServer } = await import("./app/audit-beside-database.ts");
+    const address = JSON.parse(readInput());
+    await runAuditChild(() => auditDatabaseBesideServer(address, folder, keys));
     break;
   }
   case WAL_CHECKPOINT_ARGUMENT: {

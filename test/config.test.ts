@@ -25,6 +25,8 @@ const DEFAULTS: Config = {
   x402Assets: [],
   evmRpc: new Map(),
   checkpointMs: 10_000,
+  auditMs: 3_600_000,
+  auditFolder: null,
   witnessFor: [],
   witnesses: [],
   witnessAllowNetworks: [],
@@ -177,6 +179,8 @@ describe("a good value", () => {
     ["CONTENT_BYTES", "9007199254740991", { contentBytes: Number.MAX_SAFE_INTEGER }],
     ["CAPSULE_DAYS", "365", { capsuleDays: 365 }],
     ["CAPSULE_BYTES", "20971520", { capsuleBytes: 20_971_520 }],
+    ["AUDIT_MINUTES", "1440", { auditMs: 86_400_000 }],
+    ["AUDIT_FOLDER", "/var/tmp", { auditFolder: "/var/tmp" }],
     ["LOG", "requests", { log: "requests" }],
     ["LOG", "faults", { log: "faults" }],
   ];

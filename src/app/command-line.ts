@@ -1,3 +1,4 @@
+import type { RunningServer } from "../app.ts";
 import { runCommandLine } from "../cli/program.ts";
 import { startProgress } from "../cli/progress.ts";
 import type { CommandLineTools } from "../cli/tools.ts";
@@ -60,10 +61,7 @@ const toolsOf = (version: string): CommandLineTools => ({
       url: server.url,
       ...{ dataFolder, database },
       setUpUrl: server.setUpUrl,
-      stopped: untilSignal()
-        .then(server.stop)
-        .then(() => logInfo("stopped", about))
-        .then(exitSoon),
+      stopped: untilStopped(server, () => logInfo("stopped", about)),
     };
   },
   async demo({ data, exit, json }) {
@@ -130,6 +128,15 @@ const untilSignal = (): Promise<void> =>
   new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
   });
+
+/** @throws why it must not go on, where nobody has asked for the stop */
+async function untilStopped({ mustStop, stop }: RunningServer, onStopped: () => void): Promise<void> {
+  const why = await Promise.race([untilSignal(), ...(mustStop ? [mustStop] : [])]);
+  await stop();
+  onStopped();
+  exitSoon();
+  if (why) throw why;
+}
 
 const EXIT_AFTER_MS = 200;
 /** After a stop, a fetch from a source that hangs would keep the process alive. The next start undoes its check. */

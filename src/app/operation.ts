@@ -29,9 +29,9 @@ import { tellOfLostEvents } from "../services/notices/trouble.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { BACKUP_JOB } from "./backups.ts";
 import { folderOf } from "./database.ts";
-import { hourlyAudit, NO_AUDIT } from "./hourly-audit.ts";
 import { ledgerReading } from "./ledger-reading.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
+import { ownAudit } from "./own-audit.ts";
 import type { WatchedDatabase } from "./store.ts";
 
 /** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
@@ -72,7 +72,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
   const { config, secrets, ctx, metrics, evaluators } = options;
   const logRefusal = createRefusalLog(undefined, options.monotonicNow);
   const folder = folderOf(config, secrets);
-  const audit = folder === null ? NO_AUDIT : hourlyAudit(options, folder);
+  const audit = ownAudit(options);
   const clock = createClockWatch({
     now: ctx.now,
     monotonicNow: options.monotonicNow,
@@ -86,7 +86,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       logWarning("the clock agrees again: deadlines, retention, recovery and payouts on chains go on"),
   });
   const troubles = troublesJob(options, () => vitals());
-  const scheduler = startScheduler([...jobsOf(options, clock), ...audit.jobs, troubles], {
+  const scheduler = startScheduler([...jobsOf(options, clock), audit.job, troubles], {
     ctx,
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
@@ -102,7 +102,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
       freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
-      audit: audit.outcome(),
+      audit: await audit.outcome(),
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),

@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { SQL } from "bun";
 import packageJson from "../../package.json" with { type: "json" };
 import type { Config, Secrets } from "../config.ts";
@@ -12,6 +13,9 @@ import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import { ALONE, type Instances } from "../store/instances.ts";
 import type { PostgresAddress } from "../store/postgres/address.ts";
+import type { CopyPlace } from "../store/postgres/audit.ts";
+import type { LastAudit } from "../store/postgres/last-audit.ts";
+import type { Unfit } from "../store/postgres/ledger-watch.ts";
 import type { SharedMemory } from "../store/shared-memory.ts";
 import { NewerLedger } from "../store/sql/ledger-version.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
@@ -23,6 +27,11 @@ import { logStanding } from "./instances.ts";
 export type WatchedDatabase = {
   figures(): DatabaseFigures;
   replicas(): Promise<readonly ReplicaFigures[]>;
+  readonly lastAudit: LastAudit;
+  readonly auditCopies: CopyPlace & {
+    /** Removes those of processes that were killed. */
+    removeLeft(): void;
+  };
 };
 
 /** The ledger, opened by one of the two engines. */
@@ -30,6 +39,8 @@ export type OpenedStore = {
   readonly store: Store;
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
+  /** Resolves once this process must not go on with the ledger; null where it is in the data folder, which has its lock. */
+  readonly unfit: Promise<Unfit> | null;
   /** Copies the rest of the embedded engine's write-ahead log; null where the ledger is in a database. */
   readonly finishWalCheckpoint: (() => void) | null;
   /** Null where the ledger is in the data folder. */
@@ -41,6 +52,12 @@ export type OpenedStore = {
 };
 
 type Options = Pick<SqliteStoreOptions, "onCommitted" | "migrationWatch">;
+
+/** Where the copies of a ledger in a database are made that are audited. */
+export function auditCopiesIn({ auditFolder }: Pick<Config, "auditFolder">): CopyPlace {
+  const folder = auditFolder ?? tmpdir();
+  return { folder, freeBytes: () => freeBytesOf(folder) };
+}
 
 /** What both engines are given: the machine's clock, and who this executable is. */
 const GIVEN = {
@@ -59,40 +76,62 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
     freeBytes: () => freeBytesOf(dataFolder),
   });
   const { newestIdTime, finishWalCheckpoint } = store;
-  return { store, newestIdTime, finishWalCheckpoint, database: null, instances: ALONE, shared: null };
+  const alone = { database: null, instances: ALONE, shared: null, unfit: null };
+  return { store, newestIdTime, finishWalCheckpoint, ...alone };
 }
 
 /** A sign-in that waits for another's row must not hold up those that do not. */
 const SHARED_CONNECTIONS = 4;
 
 /** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
-export async function openDatabase(address: PostgresAddress, options: Options = {}): Promise<OpenedStore> {
+export async function openDatabase(
+  address: PostgresAddress,
+  config: Pick<Config, "auditFolder">,
+  options: Options = {},
+): Promise<OpenedStore> {
   // The engine is loaded by those alone who ask for it.
   const { problemAt, problemOfOpening, replicasOf } = await import("../store/postgres/server.ts");
   const problem = await problemAt(address, GIVEN.version, GIVEN.now);
   if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
-  const store = await openPostgresStore(address, { ...options, ...GIVEN }).catch((error: unknown) => {
-    const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
-    throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
-  });
-  const database = { figures: store.figures, replicas: () => replicasOf(address, GIVEN.version) };
+  const auditCopies = auditCopiesIn(config);
+  const store = await openPostgresStore(address, { ...options, ...GIVEN, auditCopies }).catch(
+    (error: unknown) => {
+      const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
+      throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
+    },
+  );
+  const { removeLeftCopies } = await import("../store/postgres/audit.ts");
+  const database = {
+    figures: store.figures,
+    lastAudit: store.lastAudit,
+    replicas: () => replicasOf(address, GIVEN.version),
+    auditCopies: { ...auditCopies, removeLeft: () => removeLeftCopies(auditCopies.folder) },
+  };
   const { connectionOptions } = await import("../store/postgres/address.ts");
   const { postgresInstances } = await import("../store/postgres/instances.ts");
   const { createPostgresSharedMemory } = await import("../store/postgres/shared-memory.ts");
   const connectBy = (max: number) => () => new SQL({ ...connectionOptions(address, GIVEN.version), max });
   const newId = () => createIds(Date.now, random40)("instance");
-  const instances = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const members = postgresInstances({ connect: connectBy(1), newId, steadyNow, onStanding: logStanding });
+  const { newestIdTime, unfit } = store;
+  let isUnfit = false;
+  void unfit.then(() => {
+    isUnfit = true;
+  });
+  // It begins nothing any more.
+  const instances: Instances = { ...members, isLost: () => isUnfit || members.isLost() };
   const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
-  return { store, newestIdTime: store.newestIdTime, finishWalCheckpoint: null, database, instances, shared };
+  return { store, newestIdTime, unfit, finishWalCheckpoint: null, database, instances, shared };
 }
 
 /** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */
 export const openLedger = async (
-  { data }: Config,
+  config: Config,
   { database }: Secrets,
   options: Options,
-): Promise<OpenedStore> => (database ? openDatabase(database, options) : openFolder(data, options));
+): Promise<OpenedStore> =>
+  database ? openDatabase(database, config, options) : openFolder(config.data, options);
 
 /** How many rows of a table get their digests between two lines of the log. */
 const LOGGED_ROWS = 100_000;

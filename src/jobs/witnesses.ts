@@ -42,6 +42,8 @@ type State = {
   failures: number;
   readonly failed: Record<Failure, number>;
   dueAt: number;
+  /** Whether it has signed, or said why not, since this process began to ask. */
+  hasAnswered: boolean;
 };
 
 /** A job for each witness: one that hangs holds up no other. */
@@ -49,7 +51,7 @@ export function witnessJob(ctx: Context, witness: Witness, options: WitnessOptio
   const { monotonicNow, onChange } = options;
   const state: State = {
     ...{ standing: "not_asked", why: "", failures: 0, dueAt: 0 },
-    ...{ size: null, note: null },
+    ...{ size: null, note: null, hasAnswered: false },
     failed: { away: 0, behind: 0, parted: 0 },
   };
 
@@ -65,8 +67,10 @@ export function witnessJob(ctx: Context, witness: Witness, options: WitnessOptio
       const log = await options.log();
       let newest = await log.newest();
       if (newest === null || state.note === newest.note || state.dueAt > monotonicNow()) return;
-      if (await isCosigned(ctx, witness, newest)) {
-        state.note = newest.note;
+      // It is asked once all the same: only the witness knows whether it has signed more of the log since, and this ledger is an older one.
+      const kept = (await isCosigned(ctx, witness, newest)) ? newest.note : null;
+      if (kept !== null && state.hasAnswered) {
+        state.note = kept;
         return;
       }
       const signed = state.size ?? (await sizeSigned());
@@ -80,8 +84,9 @@ export function witnessJob(ctx: Context, witness: Witness, options: WitnessOptio
         newest = later;
         offered = await offer(newest);
       }
+      state.hasAnswered ||= offered.outcome !== "away";
       if (offered.outcome === "cosigned") {
-        await keepCosignature(ctx, witness.key.name, newest.size, offered.line);
+        if (newest.note !== kept) await keepCosignature(ctx, witness.key.name, newest.size, offered.line);
         state.size = newest.size;
         state.note = newest.note;
         state.failures = 0;

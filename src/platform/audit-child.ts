@@ -1,3 +1,4 @@
+import { readSync } from "node:fs";
 import { setPriority } from "node:os";
 import { withReserve } from "./descriptors.ts";
 
@@ -5,16 +6,21 @@ import { withReserve } from "./descriptors.ts";
 export type AuditChild = {
   /** Every disagreement, one message each. Rejects where the audit could not be made. */
   audit(): Promise<readonly string[]>;
-  /** Ends an audit that is under way, which then finds nothing. */
+  /** Ends an audit that is under way: it was not made. */
+  end(): void;
+  /** Ends an audit that is under way, which then finds nothing, and lets no other begin. */
   stop(): void;
 };
+
+/** What a child is given besides its command: a line that it reads with `readInput`, and its whole environment. */
+type Given = { readonly input?: string; readonly env?: Readonly<Record<string, string>> };
 
 /** An audit that takes longer is killed. */
 const AUDIT_MS_MAX = 60 * 60 * 1_000;
 const PRIORITY_LOWERED = 10;
 
 /** @param command how this executable is started so that it calls `runAuditChild` on the right folder */
-export function createAuditChild(command: readonly string[]): AuditChild {
+export function createAuditChild(command: readonly string[], { input, env = {} }: Given = {}): AuditChild {
   let child: Bun.Subprocess | null = null;
   let stopped = false;
   return {
@@ -23,7 +29,7 @@ export function createAuditChild(command: readonly string[]): AuditChild {
       const running = withReserve("this thread", () =>
         Bun.spawn([...command], {
           // The child inherits nothing: no secrets, and no settings.
-          env: {},
+          env: { ...env },
           // It closes when the server ends, and the child sees that.
           stdin: "pipe",
           stdout: "pipe",
@@ -33,6 +39,10 @@ export function createAuditChild(command: readonly string[]): AuditChild {
         }),
       );
       child = running;
+      if (input !== undefined) {
+        running.stdin.write(input);
+        void running.stdin.flush();
+      }
       const [found, said, code] = await Promise.all([
         new Response(running.stdout).text(),
         new Response(running.stderr).text(),
@@ -43,6 +53,7 @@ export function createAuditChild(command: readonly string[]): AuditChild {
       if (code !== 0) throw new Error(`the audit was not made (${code}): ${said.trim()}`);
       return JSON.parse(found) as string[];
     },
+    end: () => child?.kill("SIGKILL"),
     stop() {
       stopped = true;
       child?.kill("SIGKILL");
@@ -60,6 +71,16 @@ export async function runAuditChild(audit: () => Promise<readonly string[]>): Pr
   }
   await Bun.write(Bun.stdout, JSON.stringify(await audit()));
   process.exit(0);
+}
+
+const NEWLINE = 10;
+
+/** The line that the parent gives. Only a child that is given one may ask: any other would wait without end. */
+export function readInput(): string {
+  const bytes: number[] = [];
+  const byte = Buffer.alloc(1);
+  while (readSync(0, byte) > 0 && byte[0] !== NEWLINE) bytes.push(byte[0] ?? 0);
+  return Buffer.from(bytes).toString();
 }
 
 /** Stdin ends when the parent has ended. A thread of its own reads it, since the audit keeps the main thread busy. */

@@ -18,6 +18,7 @@ import { markRestored } from "../support/restored.ts";
 import { testSettings } from "../support/server.ts";
 import { createStage, open, verify, warrantIn } from "../support/stage.ts";
 import { attemptsOf, createTelling } from "../support/telling.ts";
+import { copiesIn } from "../support/temporary.ts";
 
 const FAILS = { kind: "http.status", equals: 418 };
 
@@ -164,6 +165,8 @@ test("a database that does not answer is 503; what is known of it is in the metr
       { name: "near", lagMs: 20, isSynchronous: true },
       { name: "far", lagMs: null, isSynchronous: false },
     ],
+    lastAudit: { keep: async () => {}, read: async () => null },
+    auditCopies: { ...copiesIn(ctx.folder), removeLeft: () => {} },
   };
   const started = operate(ctx, []);
   expect(await started.ready()).toEqual([200]);

@@ -18,6 +18,8 @@ export type Server = {
   kill(): Promise<void>;
   /** Sends SIGTERM, and resolves with the exit code. */
   stop(): Promise<number | null>;
+  /** Resolves with the exit code once it has ended by itself. */
+  ended(): Promise<number | null>;
 };
 
 /** What a command has printed: the one object, or the code of its refusal. Null where it was cut off. */
@@ -109,6 +111,7 @@ export function createProgram(
         url: JSON.parse(line).url,
         kill: async () => void (await ended("SIGKILL")),
         stop: () => ended("SIGTERM"),
+        ended: () => child.exited.then(() => child.exitCode),
       };
     },
     async serveCutShort(afterMs) {

@@ -129,6 +129,21 @@ describe("the newest checkpoint", () => {
     expect(asked).toHaveLength(4);
   });
 
+  test("is offered once more after a restart: a witness says that it has signed more of the log", async () => {
+    size = 9;
+    await jobsOn(log).run();
+    const before = kept(9);
+    await addCheckpoint(theirs[0]!, await log.offer(9, 30));
+    const again = jobsOn(log);
+    await again.run();
+    expect(changes).toEqual([`${witnesses[0]?.key.name}: behind 30`]);
+    expect(asked).toHaveLength(4);
+    time += 10_000;
+    await again.run();
+    expect(asked).toHaveLength(4);
+    expect(kept(9)).toEqual(before);
+  });
+
   test("is offered from where the witness says that it stands, where that is not known", async () => {
     await addCheckpoint(theirs[0]!, await log.offer(0, 9));
     size = 30;

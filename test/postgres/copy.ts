@@ -22,6 +22,7 @@ import { must } from "../support/organisations.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { rowCounts } from "../support/rows.ts";
 import { SCRIPTED } from "../support/stage.ts";
+import { copiesIn } from "../support/temporary.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
 
@@ -139,7 +140,7 @@ describe("there and back", () => {
         rows: rows.reduce((sum, [, each]) => sum + (each as unknown[]).length, 0),
         replaced: [],
       });
-      expect(await auditPostgres(sql, newFolder())).toEqual([]);
+      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([]);
       const back = await andBack(sql);
       expect(rowsOf(back)).toEqual(before);
       expect(auditFolder(back)).toEqual([]);
@@ -348,7 +349,7 @@ describe("refused", () => {
         /^The audit of the copy disagrees: deposit /,
       );
       expect(hasLedger(back)).toBe(false);
-      expect(await auditPostgres(sql, newFolder())).toContainEqual(
+      expect(await auditPostgres(sql, copiesIn(newFolder()))).toContainEqual(
         expect.stringMatching(/^deposit .*digest/),
       );
     },
@@ -394,7 +395,7 @@ describe("texts that PostgreSQL cannot keep", () => {
       ]);
       const [notice] = await sql`SELECT answer FROM notices WHERE id = 'ntc_1'`;
       expect(notice.answer).toBe("a\ufffdb");
-      expect(await auditPostgres(sql, newFolder())).toEqual([]);
+      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([]);
     },
     TEST_MS,
   );
@@ -484,13 +485,13 @@ describe("the audit compares the guards with those that Holdfast makes", () => {
     async () => {
       const sql = connectTo(url);
       await sql`CREATE TABLE of_another (n int8 PRIMARY KEY)`;
-      expect(await auditPostgres(sql, newFolder())).toEqual([]);
+      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([]);
       await sql`CREATE ROLE serving LOGIN PASSWORD 'only-for-tests'`;
       await sql`GRANT SELECT ON ALL TABLES IN SCHEMA public TO serving`;
       await sql`ALTER TABLE warrants DISABLE TRIGGER warrants_keep_their_terms`;
       const serving = connectTo(url.replace("//holdfast:", "//serving:"));
-      expect(await auditPostgres(serving, newFolder())).toEqual([]);
-      expect(await auditPostgres(sql, newFolder())).toEqual([
+      expect(await auditPostgres(serving, copiesIn(newFolder()))).toEqual([]);
+      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([
         "trigger warrants_keep_their_terms of warrants is not as Holdfast makes it",
       ]);
     },
@@ -535,7 +536,7 @@ describe("SIGKILL in the middle", () => {
       });
       expect(await tablesIn(sql)).toBe(0);
       must(await copyToPostgres(folder, sql, OPTIONS));
-      expect(readdirSync(folder).filter((name) => name.startsWith("audit."))).toEqual([]);
+      expect(readdirSync(folder).filter((name) => name.startsWith("holdfast-audit."))).toEqual([]);
     },
     TEST_MS,
   );

@@ -4,6 +4,7 @@ import { type PostgresAddress, parsePostgresAddress } from "../../src/store/post
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { SCRIPTED } from "../support/stage.ts";
+import { copiesIn, TEMPORARY } from "../support/temporary.ts";
 import { until } from "../support/until.ts";
 
 /** One of the processes that use a ledger on PostgreSQL, as far as verbs and its store go. */
@@ -28,6 +29,7 @@ export async function openInstance(url: string, overrides: Partial<Context> = {}
     now: base.now,
     steadyNow: () => base.clock.now,
     newInstanceId: () => base.newId("instance"),
+    auditCopies: copiesIn(TEMPORARY),
   });
   return {
     ctx: { ...base, store },

@@ -54,7 +54,10 @@ function postgresPrograms(): string | null {
  *
  * @param root the folder that its files are in
  */
-export async function startPostgres(root = tmpdir()): Promise<Postgres> {
+export const startPostgres = async (root = tmpdir()): Promise<Postgres> => run(await newServer(root));
+
+/** The files of a server that was initialised and never started. */
+export async function newServer(root = tmpdir()): Promise<Cluster> {
   const cluster = newCluster(await freePort(), root);
   writeFileSync(join(cluster.folder, "password"), PASSWORD);
   // The order of text is not that of its bytes in it, as in most operators' databases: a column that forgets to say so is seen.
@@ -65,10 +68,10 @@ export async function startPostgres(root = tmpdir()): Promise<Postgres> {
   );
   cluster.own("server.crt", LOCALHOST_CERTIFICATE);
   cluster.own("server.key", LOCALHOST_PRIVATE_KEY);
-  return run(cluster);
+  return cluster;
 }
 
-type Cluster = ReturnType<typeof newCluster>;
+export type Cluster = ReturnType<typeof newCluster>;
 
 /** The files of a server that is not there yet. Where root runs the tests they belong to another user: PostgreSQL refuses root. */
 function newCluster(port: number, root: string) {
@@ -100,6 +103,23 @@ function newCluster(port: number, root: string) {
       const done = Bun.spawnSync([join(programs, program), ...args], { ...identity, env, cwd: folder });
       if (!done.success) throw new Error(`${program} failed: ${done.stderr}`);
     },
+    /** Runs a script of a shell in its folder, as an operator who logged in as the server's user. Answers what it prints. */
+    async shell(script: string, variables: Readonly<Record<string, string>>): Promise<string> {
+      const env = {
+        PGDATA: data,
+        ...variables,
+        PGPASSWORD: PASSWORD,
+        PATH: `${programs}:${process.env.PATH}`,
+      };
+      const shell = Bun.spawn(["sh", "-e", "-c", script], {
+        ...{ ...identity, env, cwd: folder, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+      });
+      const [out, err, code] = await Promise.all([shell.stdout.text(), shell.stderr.text(), shell.exited]);
+      if (code !== 0) throw new Error(`${script} failed: ${out}${err}`);
+      return out;
+    },
+    url: (database = "postgres") =>
+      `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}?sslmode=disable`,
     /** Starts the server. It ends with this process, whatever ends that. */
     spawn(log: Bun.BunFile): Bun.Subprocess {
       const options = {
@@ -142,7 +162,7 @@ function otherUser(): { readonly uid: number; readonly gid: number } {
 }
 
 /** A port that nobody listens on. The server gets it by its number, since clients must find it there again after a restart. */
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const { port } = server.address() as { port: number };
@@ -154,8 +174,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
   const log = Bun.file(join(cluster.folder, "log"));
   let child = cluster.spawn(log);
   let databases = 0;
-  const url = (database = "postgres") =>
-    `postgres://${USER}:${PASSWORD}@127.0.0.1:${cluster.port}/${database}?sslmode=disable`;
+  const { url } = cluster;
 
   async function runStatements(text: string): Promise<readonly Record<string, unknown>[]> {
     const sql = new SQL(url(), { max: 1, connectionTimeout: 1 });

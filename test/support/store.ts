@@ -12,6 +12,7 @@ import type { Store } from "../../src/store/store.ts";
 import { ENGINE } from "./engine.ts";
 import { databaseOf } from "./new-ledger.ts";
 import { openSyncSql } from "./sync-sql.ts";
+import { copiesIn } from "./temporary.ts";
 
 /** A store as the tests use it, which is of either engine. */
 export type TestStore = Store & Pick<SqliteStore, "newestIdTime">;
@@ -25,7 +26,7 @@ export function openTestStore(
   const options = { version: "0.1.0", now, steadyNow, newInstanceId };
   const store =
     ENGINE === "postgres"
-      ? openLazily(databaseOf(folder), options)
+      ? openLazily(databaseOf(folder), { ...options, auditCopies: copiesIn(folder) })
       : openSqliteStore(folder, { ...options, freeBytes: () => null });
   const execute = (command: never) =>
     gathering === null ? store.execute(command) : gathering.then(() => store.execute(command));

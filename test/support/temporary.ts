@@ -1,5 +1,6 @@
 import { accessSync, constants, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
+import type { CopyPlace } from "../../src/store/postgres/audit.ts";
 
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 1024 ** 3;
@@ -16,3 +17,6 @@ function hasRoom(folder: string): boolean {
     return false;
   }
 }
+
+/** Where a ledger in a database is copied to be audited, however much space is there. */
+export const copiesIn = (folder: string): CopyPlace => ({ folder, freeBytes: () => null });

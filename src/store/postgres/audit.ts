@@ -1,10 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
-import { mkdtempSync, rmSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { SQL } from "bun";
+import { isRefusal, refuseField } from "../../core/errors.ts";
+import { FREE_BYTES_MIN } from "../../core/operation.ts";
 import { auditQuickly } from "../sqlite/audit-threads.ts";
 import { ledgerFile } from "../sqlite/ledger-file.ts";
-import { removeCutOff } from "../sqlite/new-file.ts";
+import { lockForServer } from "../sqlite/server-lock.ts";
 import { type CopiedRows, copyRows } from "./copy-rows.ts";
 import { createLedgerFile } from "./ledger-file-rows.ts";
 import { type Ask, askOn, rowsOfPostgres } from "./ledger-rows.ts";
@@ -13,32 +15,73 @@ import { schemaDisagreements } from "./schema.ts";
 
 type OnProgress = (done: number, total: number) => void;
 
+/** Audits the ledger of a folder, one message for each disagreement. */
+type AuditFolder = (folder: string, onProgress: OnProgress) => Promise<readonly string[]>;
+
+const auditRows: AuditFolder = (folder, onProgress) => auditQuickly(folder, { onProgress });
+
+/** Where the copies of a ledger are made that are audited. */
+export type CopyPlace = {
+  readonly folder: string;
+  /** The bytes that may still be used there; null where the system does not say. */
+  freeBytes(): number | null;
+};
+
 /**
  * Audits a ledger in PostgreSQL: whether its tables and their guards are as Holdfast makes them, and then a copy of one moment of all
- * its rows, in a file of SQLite, as every ledger is audited. Others may write meanwhile, and it may read from a replica. It takes as
- * much space as the ledger, and little memory.
+ * its rows, in a file of SQLite, as every ledger is audited. Others may write meanwhile, and it may read from a replica. The copy takes
+ * at most as much space as the ledger, and is removed at the end. It takes little memory.
  *
- * @param folder where the copy is made, and removed again
  * @param onProgress is called with how much is done, and how much there is to do
+ * @throws a refusal where the copy may not fit
  */
 export async function auditPostgres(
   sql: SQL,
-  folder: string,
+  place: CopyPlace,
   onProgress: OnProgress = () => {},
+  audit = auditRows,
 ): Promise<readonly string[]> {
   const connection = await sql.reserve();
   try {
     const ask = askOn(connection);
+    refuseMissing(place);
+    await refuseCrowded(ask, place);
     const inSchema = await inTransaction(ask, "BEGIN", () => schemaDisagreements(connection));
-    const { problems } = await auditCopy(folder, onProgress, (file, copying) =>
+    const copy = (file: string, copying: OnProgress) =>
       inTransaction(ask, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", () =>
         copyToFile(ask, file, copying),
-      ),
-    );
+      );
+    const { problems } = await auditCopy(place.folder, onProgress, copy, audit);
     return [...inSchema, ...problems];
   } finally {
     connection.release();
   }
+}
+
+/** @throws a refusal where there is no such folder */
+function refuseMissing({ folder }: CopyPlace): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw refuseField(
+    "HOLDFAST_AUDIT_FOLDER",
+    `there is no folder ${folder}, in which the ledger is copied to be audited`,
+  );
+}
+
+/** What the ledger's tables take, with their indexes: a file of SQLite never takes more for the same rows. */
+const BYTES = `
+  SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::int8 FROM pg_class
+  WHERE relnamespace = current_schema()::text::regnamespace AND relkind = 'r'`;
+
+/** @throws a refusal that says how much is free, and how much the copy needs */
+async function refuseCrowded(ask: Ask, { folder, freeBytes }: CopyPlace): Promise<void> {
+  const [[bytes] = []] = await ask(BYTES);
+  const needed = Number(bytes) + FREE_BYTES_MIN;
+  const free = freeBytes();
+  if (free === null || free >= needed) return;
+  throw refuseField(
+    "HOLDFAST_AUDIT_FOLDER",
+    `${folder} has ${free} bytes free, and the copy of the ledger that is audited may need ${needed}: name a folder with more space`,
+  );
 }
 
 /** Runs work that only reads in a transaction of its own, which may take as long as it needs. */
@@ -59,24 +102,47 @@ export async function inTransaction<Result>(
   }
 }
 
-/** The copies that audits make, by the process that makes them. */
-const COPY = /^audit\.(\d+)\.[^.]+$/;
+const COPY = "holdfast-audit.";
+
+/**
+ * Removes the copies of audits that ended early, such as by SIGKILL. Whoever makes a copy has its lock. What belongs to another user, or
+ * is no folder, is left.
+ */
+export function removeLeftCopies(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    if (!name.startsWith(COPY) || !isOwnFolder(path)) continue;
+    const lock = lockForServer(path);
+    if (isRefusal(lock)) continue;
+    rmSync(path, { recursive: true, force: true });
+    lock.release();
+  }
+}
+
+function isOwnFolder(path: string): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && found.uid === process.getuid?.();
+}
 
 /** What the audit of a copy says, and what was copied; null where no ledger has such rows. */
 export async function auditCopy(
   folder: string,
   onProgress: OnProgress,
   copy: (file: string, copying: OnProgress) => Promise<CopiedRows | string>,
+  audit = auditRows,
 ): Promise<{ readonly problems: readonly string[]; readonly copied: CopiedRows | null }> {
-  removeCutOff(folder, COPY);
-  const made = mkdtempSync(join(folder, `audit.${process.pid}.`));
+  removeLeftCopies(folder);
+  const made = mkdtempSync(join(folder, COPY));
+  const lock = lockForServer(made);
   const [copying, auditing] = halvesOf(onProgress);
   try {
+    if (isRefusal(lock)) throw lock;
     const copied = await copy(ledgerFile(made), copying);
     if (typeof copied === "string") return { problems: [copied], copied: null };
-    return { problems: await auditQuickly(made, { onProgress: auditing }), copied };
+    return { problems: await audit(made, auditing), copied };
   } finally {
     rmSync(made, { recursive: true, force: true });
+    if (!isRefusal(lock)) lock.release();
   }
 }
 

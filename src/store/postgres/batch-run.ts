@@ -34,6 +34,8 @@ export type BatchParts = {
 
 /** What a batch has decided, once it is committed. */
 export type Committed = {
+  /** The id of the transaction; null where it changed nothing, and was not committed. */
+  readonly id: string | null;
   readonly answers: readonly unknown[];
   readonly writes: readonly Write[];
   readonly time: BatchTime;
@@ -121,12 +123,12 @@ async function decideAndCommit(
   const run = createRun(session, parts, { buffer, locks, cache });
   const answers = await run.decideAll(commands, time);
   const writes = run.written();
-  const committed = { answers, writes, time };
   const changes = buffer.take();
   const isOther = writes.some(changesKept);
-  if (writes.length === 0) await session.exchange([ROLLBACK]);
+  const id = writes.length === 0 ? null : crypto.randomUUID();
+  const committed = { id, answers, writes, time };
+  if (id === null) await session.exchange([ROLLBACK]);
   else {
-    const id = crypto.randomUUID();
     const recorded = recordedStatement(locks, time.recordedAt, isOther);
     await commit(session, [...changes, recorded, commitRow(id, parts, locks)], { id, committed });
   }

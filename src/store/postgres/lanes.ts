@@ -1,8 +1,10 @@
 import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
+import { NewerLedger } from "../sql/ledger-version.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
 import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
 import { createKeptRows } from "./kept-rows.ts";
+import { type LedgerWatch, UnfitFault } from "./ledger-watch.ts";
 import { isWithin, type Locks, lockStatements, locksOf, together } from "./locks.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
@@ -74,22 +76,32 @@ export type Lanes = {
   close(): Promise<void>;
 };
 
-/** @param onCommitted is called when a batch is on disk, before its commands are answered */
+/**
+ * @param sessions connections that are verified before they are used
+ * @param onCommitted is called when a batch is on disk, before its commands are answered
+ */
 export function createLanes(
   sessions: Sessions,
+  watch: LedgerWatch,
   parts: Omit<BatchParts, "kept">,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
     ...{ lanes: LANES, busy: 0, waiting: 0, batches: 0, commands: 0, retries: 0, undecided: 0 },
   };
-  const lanes = Array.from({ length: LANES }, () => createLane(sessions, parts, figures, onCommitted));
+  const lanes = Array.from({ length: LANES }, (_, at) =>
+    createLane(sessions, watch, parts, figures, (committed, commands, durationMs) => {
+      if (committed.id !== null) watch.committed(at, committed.id);
+      onCommitted(committed, commands, durationMs);
+    }),
+  );
   let closed = false;
   return {
     figures,
     execute: (command) =>
       new Promise((resolve, fail) => {
         if (closed) throw new Error("the store is closed");
+        watch.refuseUnfit();
         const lane = lanes[command.scope === null ? 0 : laneOf(command.scope.organisationId)];
         lane?.add({ command, resolve, fail, queuedAt: performance.now() });
       }),
@@ -119,11 +131,12 @@ const laneOf = (organisationId: string): number => Number(Bun.hash(organisationI
 
 function createLane(
   sessions: Sessions,
+  watch: LedgerWatch,
   parts: Omit<BatchParts, "kept">,
   figures: LaneFigures,
-  onCommitted: Parameters<typeof createLanes>[2],
+  onCommitted: Parameters<typeof createLanes>[3],
 ) {
-  const committer = createCommitter(sessions, parts, figures, onCommitted);
+  const committer = createCommitter(sessions, watch, parts, figures, onCommitted);
   let queue: Job[] = [];
   let running: Promise<void> | null = null;
 
@@ -179,9 +192,10 @@ type TakeJobs = (locks: Locks, most: number) => readonly Job[];
 /** Commits jobs on a connection of its own, and begins again what can be. */
 function createCommitter(
   sessions: Sessions,
+  watch: LedgerWatch,
   ofStore: Omit<BatchParts, "kept">,
   figures: LaneFigures,
-  onCommitted: Parameters<typeof createLanes>[2],
+  onCommitted: Parameters<typeof createLanes>[3],
 ) {
   const parts = { ...ofStore, kept: createKeptRows() };
   let session: Session | null = null;
@@ -209,6 +223,8 @@ function createCommitter(
       session ??= await sessions.reserve();
       committed = await runBatch(session, { commands: commandsOf(first), locks, join }, parts);
     } catch (error) {
+      if (error instanceof NewerLedger) return failAll(jobs, watch.foundNewer(error));
+      if (error instanceof UnfitFault) return failAll(jobs, error);
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
       if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) {
         session = null;
@@ -334,7 +350,9 @@ async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<
         await session.exchange([ROLLBACK]).catch(() => {});
         session.release();
       }
-    } catch {
+    } catch (error) {
+      // Whatever became of it, it is not in this database.
+      if (error instanceof UnfitFault) return null;
       await Bun.sleep(WAIT_MS.max);
     }
   }

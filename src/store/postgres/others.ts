@@ -1,4 +1,6 @@
 import type { Sessions } from "./client.ts";
+import { KEPT_MS_MAX, type LedgerWatch } from "./ledger-watch.ts";
+import { arrayOf } from "./values.ts";
 
 /** How often it is asked what other processes have committed. */
 const ASK_MS = 1_000;
@@ -9,6 +11,10 @@ const DELETED_MAX = 10_000;
 
 const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 const COMMITTED = `SELECT id FROM commits WHERE instance <> $1::text AND at > ${NOW} - $2::int8`;
+/** A process deletes its own rows soon, and those of others when these do not look for them any more. */
+const DELETE_OWN = `DELETE FROM commits WHERE id IN (
+  SELECT id FROM commits WHERE at BETWEEN ${NOW} - 2 * $1::int8 AND ${NOW} - $1::int8 AND instance = $2::text
+    AND id <> ALL($3::text[]) LIMIT $4::int8)`;
 const DELETE_OLD = `DELETE FROM commits WHERE id IN (
   SELECT id FROM commits WHERE at < ${NOW} - $1::int8 LIMIT $2::int8 FOR UPDATE SKIP LOCKED)`;
 
@@ -19,8 +25,8 @@ export type Others = {
   stop(): void;
 };
 
-/** Asks now and then, beside everything else, and deletes what is old. */
-export function followOthers(sessions: Sessions, process: string): Others {
+/** Asks now and then, beside everything else, and deletes what is old. It also finds out whether the ledger became an older one. */
+export function followOthers(sessions: Sessions, process: string, watch: LedgerWatch): Others {
   let known = new Set<string>();
   let isNews = false;
   let stopped = false;
@@ -30,9 +36,12 @@ export function followOthers(sessions: Sessions, process: string): Others {
   async function ask(): Promise<void> {
     const session = await sessions.reserve();
     try {
+      await watch.verify(session);
+      const own = arrayOf("text", watch.ids());
       const [found = []] = await session.exchange([
         { text: COMMITTED, params: [process, BigInt(KEPT_MS)] },
-        { text: DELETE_OLD, params: [BigInt(2 * KEPT_MS), BigInt(DELETED_MAX)] },
+        { text: DELETE_OWN, params: [BigInt(2 * KEPT_MS), process, own, BigInt(DELETED_MAX)] },
+        { text: DELETE_OLD, params: [BigInt(KEPT_MS_MAX), BigInt(DELETED_MAX)] },
       ]);
       const ids = (found as readonly { readonly id: string }[]).map(({ id }) => id);
       isNews ||= ids.some((id) => !known.has(id));

@@ -1,4 +1,3 @@
-import { tmpdir } from "node:os";
 import { SQL } from "bun";
 import type { DatabaseFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
@@ -13,11 +12,13 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
-import { auditPostgres } from "./audit.ts";
+import { auditPostgres, type CopyPlace } from "./audit.ts";
 import { createSessions, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
+import { type LastAudit, lastAuditIn } from "./last-audit.ts";
+import { type LedgerWatch, verified, watchLedger, whileFit } from "./ledger-watch.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
@@ -33,6 +34,8 @@ export type PostgresStoreOptions = {
   readonly steadyNow: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
+  /** Where the copies are made that are audited. */
+  readonly auditCopies: CopyPlace;
   /** Follows how the tables are brought up to date. */
   readonly migrationWatch?: Partial<MigrationWatch>;
   /** Called when the commands of a transaction are on disk. */
@@ -43,6 +46,9 @@ export interface PostgresStore extends Store {
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
   figures(): DatabaseFigures;
+  readonly lastAudit: LastAudit;
+  /** Resolves once this process must not go on with the ledger. From then on nothing is read or written. */
+  readonly unfit: LedgerWatch["unfit"];
 }
 
 /** Connections for other work than commands and reads: keys, jobs, and questions about what became of a transaction. */
@@ -78,24 +84,30 @@ export async function openPostgresStore(
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
+  const watch = watchLedger(steadyNow);
   const reader = createSqlReader(connection);
-  const snapshots = createReadSnapshots(sessions, replay, reader);
-  const keys = createKeyLookUps(sessions, replay, reader);
+  const snapshots = createReadSnapshots(whileFit(sessions, watch), replay, reader);
+  const keys = createKeyLookUps(whileFit(sessions, watch), replay, reader);
   const process = crypto.randomUUID();
-  const others = followOthers(sessions, process);
+  const others = followOthers(sessions, process, watch);
   const watchers = createWatchers(others.haveCommitted);
   const parts = {
     ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
-  const lanes = createLanes(sessions, parts, ({ writes, time }, commands, durationMs) => {
-    if (writes.length > 0) clock.recorded(time);
-    watchers.written(writes);
-    snapshots.refresh();
-    watchers.committed();
-    onCommitted?.(commands, durationMs);
-  });
+  const lanes = createLanes(
+    verified(sessions, watch),
+    watch,
+    parts,
+    ({ writes, time }, commands, durationMs) => {
+      if (writes.length > 0) clock.recorded(time);
+      watchers.written(writes);
+      snapshots.refresh();
+      watchers.committed();
+      onCommitted?.(commands, durationMs);
+    },
+  );
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
     read: snapshots.read,
@@ -104,7 +116,9 @@ export async function openPostgresStore(
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health }),
-    audit: (onProgress) => auditPostgres(pool, tmpdir(), onProgress),
+    lastAudit: lastAuditIn(sessions),
+    unfit: watch.unfit,
+    audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress),
     ...createWork(lanes, replay),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
