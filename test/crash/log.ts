@@ -24,8 +24,12 @@ const BUNDLED_BYTES = 2 + HASH_BYTES;
 type Seen = { readonly size: number; readonly root: Uint8Array; readonly note: string };
 
 export type Monitor = {
-  /** Looks at the newest checkpoint again and again, until the server is gone. */
-  follow(url: string): Promise<void>;
+  /**
+   * Looks at the newest checkpoint again and again, until the server is gone.
+   *
+   * @param ended ends it instead: until then nobody there may be able to answer
+   */
+  follow(url: string, ended?: AbortSignal): Promise<void>;
   /** Remembers a checkpoint that is shown elsewhere. */
   remember(note: string): void;
   /**
@@ -54,25 +58,26 @@ export function createMonitor(folder: string): Monitor {
     return { size, root, note };
   }
 
-  async function look(url: string): Promise<Seen | null> {
+  async function look(url: string, mayBreak = false): Promise<Seen | null> {
     const response = await fetch(`${url}${LOG}/checkpoint`);
     const note = await response.text();
-    if (response.status === 404) return null;
+    if (response.status === 404 || (mayBreak && response.status >= 500)) return null;
     assert.equal(response.status, 200, note);
     return remember(note);
   }
 
   return {
     remember,
-    async follow(url) {
-      for (let isThere = true; isThere; await Bun.sleep(LOOKED_AT_EVERY_MS)) {
-        isThere = await look(url).then(
+    async follow(url, ended) {
+      for (let goesOn = true; goesOn; await Bun.sleep(LOOKED_AT_EVERY_MS)) {
+        const isThere = await look(url, ended !== undefined).then(
           () => true,
           (error: unknown) => {
             if (error instanceof assert.AssertionError) throw error;
             return false;
           },
         );
+        goesOn = ended ? !ended.aborted : isThere;
       }
     },
     async check(url, program) {

@@ -16,6 +16,9 @@ export type Server = {
   readonly url: string;
   /** Sends SIGKILL, and resolves when the process has ended. */
   kill(): Promise<void>;
+  /** SIGSTOP: it stands still until it goes on. */
+  pause(): void;
+  goOn(): void;
   /** Sends SIGTERM, and resolves with the exit code. */
   stop(): Promise<number | null>;
 };
@@ -108,6 +111,8 @@ export function createProgram(
       return {
         url: JSON.parse(line).url,
         kill: async () => void (await ended("SIGKILL")),
+        pause: () => child.kill("SIGSTOP"),
+        goOn: () => child.kill("SIGCONT"),
         stop: () => ended("SIGTERM"),
       };
     },
