@@ -40,6 +40,10 @@ const AFTER_MS_MAX = 1_000;
 const ENDED_MS = 60_000;
 /** The shortest that there is: each run begins when the last one has ended. */
 const CHECKPOINT_MS = "10";
+/** How much is under way that jobs end by themselves. */
+const OPEN = `SELECT (SELECT count(*) FROM purchases WHERE phase <> 'ended')
+  + (SELECT count(*) FROM warrants WHERE state = 'verifying')
+  + (SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered') AS open`;
 
 const { values: flags } = parseArgs({
   options: { rounds: { type: "string" }, seed: { type: "string" }, source: { type: "boolean" } },
@@ -170,10 +174,6 @@ async function play(stage: Stage): Promise<void> {
     `round ${round}/${rounds}: ${fault.name}; ${load.acknowledged.length} acknowledged, ${load.unanswered.length} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases, ${desk.known.payouts.size} payouts`,
   );
 }
-
-const OPEN = `SELECT (SELECT count(*) FROM purchases WHERE phase <> 'ended')
-  + (SELECT count(*) FROM warrants WHERE state = 'verifying')
-  + (SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered') AS open`;
 
 /** Copies the ledger to where it is looked at, once jobs have ended what was cut off: checks, purchases and deliveries. */
 async function copyEnded({ databaseUrl }: Cluster): Promise<void> {
