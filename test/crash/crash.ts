@@ -22,7 +22,7 @@ import { checkHeld, untilGone } from "./checks.ts";
 import { type Clock, createClock } from "./clock.ts";
 import { createDesk, DESK_TALLY } from "./desk.ts";
 import { createKnowledge, type Sent } from "./knowledge.ts";
-import { type Stage as AnyStage, checkLeft, countLedger, printTally, TALLY } from "./left.ts";
+import { type Stage as AnyStage, checkLeft, countLedger, countOutside, printTally, TALLY } from "./left.ts";
 import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
 import { createMonitor, leftOver } from "./log.ts";
 import { startMarket } from "./market.ts";
@@ -88,10 +88,7 @@ while (round < rounds) await crashLedger(Math.min(round + ROUNDS_A_LEDGER, round
 seller.stop();
 receiver.stop();
 await market.stop();
-const { payments, settled } = market.count();
-count("payments that sellers got", payments);
-count("payments settled on the chain", settled);
-count("deliveries received", receiver.count());
+countOutside(market, receiver, count);
 printTally(tally, { seed, startedAt });
 
 /** Plays rounds on one ledger, up to the given round. */

@@ -5,6 +5,7 @@ import type { Desk } from "./desk.ts";
 import type { Acknowledged, Knowledge } from "./knowledge.ts";
 import type { Load, Outside } from "./load.ts";
 import type { Monitor } from "./log.ts";
+import type { Market } from "./market.ts";
 import { checkMoney, checkOwed } from "./money-checks.ts";
 import type { Receiver } from "./outside.ts";
 import type { Parties } from "./parties.ts";
@@ -95,6 +96,14 @@ export async function countLedger(
   for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
   count("events", events);
   count("events received more than once", duplicates);
+}
+
+/** Counts what came to those outside. */
+export function countOutside(market: Market, receiver: Receiver, count: Count): void {
+  const { payments, settled } = market.count();
+  count("payments that sellers got", payments);
+  count("payments settled on the chain", settled);
+  count("deliveries received", receiver.count());
 }
 
 /** The lines of the tally, in the order in which they are printed. */

@@ -11,6 +11,7 @@ import {
 import { type NoteKey, noteKey, parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import { growingTree, hashesAt, nodesOf, TILE_WIDTH, type TileReader } from "../../src/core/tiles.ts";
 import { verifyEd25519 } from "../../src/platform/note-keys.ts";
+import { until } from "../support/until.ts";
 import { openLeft } from "./checks.ts";
 import type { Program } from "./program.ts";
 
@@ -37,6 +38,8 @@ export type Monitor = {
    * leaves, and that every checkpoint that was ever seen is consistent with it.
    */
   check(url: string, program: Program): Promise<void>;
+  /** Resolves once the newest checkpoint is signed by the witness. */
+  untilSigned(url: string): Promise<void>;
   /** Different checkpoints that were seen, and those of them that a witness had signed when it was seen. */
   readonly count: () => { readonly seen: number; readonly cosigned: number };
 };
@@ -104,6 +107,12 @@ export function createMonitor(folder: string): Monitor {
         const verified = note && (await verifyNote(note, keys, verifyEd25519));
         assert.ok(verified?.length, `the checkpoint of ${from} leaves is not signed`);
       }
+    },
+    async untilSigned(url) {
+      await until("the witness has signed the newest checkpoint", async () => {
+        const newest = await look(url);
+        return newest !== null && cosigned.has(newest.size);
+      });
     },
     count: () => ({ seen: seen.size, cosigned: cosigned.size }),
   };
