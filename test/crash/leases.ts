@@ -9,7 +9,14 @@ export type LeaseWatch = {
   readonly handovers: () => number;
 };
 
-type Lease = { readonly name: string; readonly token: bigint; readonly instance: string };
+type Lease = {
+  readonly name: string;
+  readonly token: bigint;
+  readonly instance: string;
+  /** When it ends, and the time of the look, by the database's clock; epoch milliseconds. */
+  readonly until: number;
+  readonly now: number;
+};
 
 const LOOKED_AT_EVERY_MS = 100;
 
@@ -17,7 +24,7 @@ export function watchLeases(): LeaseWatch {
   const seen = new Map<string, Lease>();
   let handovers = 0;
 
-  /** A token rises with each holder, and never falls: so each is one holder's. */
+  /** A token rises with each holder, and never falls: so each is one holder's. The next has it once that of the last has ended. */
   function learn(lease: Lease): void {
     const known = seen.get(lease.name);
     seen.set(lease.name, lease);
@@ -25,13 +32,18 @@ export function watchLeases(): LeaseWatch {
     const what = `the lease ${lease.name} of ${lease.instance} with the token ${lease.token}, after that of ${known.instance} with ${known.token}`;
     assert.ok(lease.token >= known.token, what);
     if (lease.token === known.token) assert.equal(lease.instance, known.instance, what);
-    else if (lease.instance !== known.instance) handovers += 1;
+    if (lease.instance === known.instance) return;
+    assert.ok(known.until <= lease.now, `${what}, which ended ${known.until - lease.now} ms later`);
+    handovers += 1;
   }
 
   async function look(url: string): Promise<void> {
     const sql = new SQL(url, { max: 1, connectionTimeout: 1, bigint: true });
     try {
-      const leases = await sql<Lease[]>`SELECT name, token, instance FROM leases`;
+      const leases = await sql<Lease[]>`
+        SELECT name, token, instance, (extract(epoch FROM until) * 1000)::float8 AS until,
+          (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now
+        FROM leases WHERE isfinite(until)`;
       for (const lease of leases) learn(lease);
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
