@@ -92,17 +92,20 @@ export type Health = { isReachable: boolean; roundTripMs: number | null };
 export type Sessions = {
   readonly health: Readonly<Health>;
   readonly patience: Patience;
-  /** @throws ConnectionLost where there is none to be had */
-  reserve(): Promise<Session>;
+  /**
+   * @param exchangeMs how long its exchanges may take, where that is less than usual
+   * @throws ConnectionLost where there is none to be had
+   */
+  reserve(exchangeMs?: number): Promise<Session>;
 };
 
 export function createSessions(pool: SQL, patience: Patience): Sessions {
   const health: Health = { isReachable: true, roundTripMs: null };
   return {
     ...{ health, patience },
-    async reserve() {
+    async reserve(exchangeMs = patience.exchangeMs) {
       try {
-        return sessionOn(await pool.reserve(), health, patience.exchangeMs);
+        return sessionOn(await pool.reserve(), health, exchangeMs);
       } catch (error) {
         health.isReachable = false;
         throw new ConnectionLost("no connection to PostgreSQL", { cause: error });

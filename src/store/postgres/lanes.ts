@@ -282,7 +282,7 @@ async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<
   const until = performance.now() + sessions.patience.unknownMs;
   while (performance.now() < until) {
     try {
-      const session = await sessions.reserve();
+      const session = await sessions.reserve(until - performance.now());
       try {
         await session.exchange([BEGIN, ...lockStatements(locks)]);
         const text = "SELECT 1 FROM commits WHERE id = $1::text";
