@@ -2,7 +2,7 @@ import { startFaultyProxy } from "../postgres/proxy.ts";
 import { postgresSettings } from "../postgres/settings.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
-import type { Fault, Parts } from "./faults.ts";
+import { type Fault, killOne, type Parts } from "./faults.ts";
 import { createFront, type Front } from "./front.ts";
 import { createProgram, type Program, type Server } from "./program.ts";
 import type { Random } from "./random.ts";
@@ -11,6 +11,8 @@ import type { Random } from "./random.ts";
 
 const INSTANCES = 3;
 const READY_MS = 60_000;
+/** When an instance is killed at the latest that has begun to start. */
+const STARTING_MS_MAX = 800;
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -22,6 +24,7 @@ export type Cluster = {
   /** Starts the instances that do not run, and waits until all of them are ready. */
   start(): Promise<void>;
   fail(fault: Fault): Promise<void>;
+  killOne(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -51,6 +54,7 @@ export async function createCluster(
     front.lead(servers.flatMap((server) => (server ? [Number(new URL(server.url).port)] : [])));
   const parts: Parts = {
     ...{ random, proxy, running, primary, replica },
+    cutStartShort: () => program.serveCutShort(random.below(STARTING_MS_MAX)),
     avoid: (server) => leadTo(running.filter((one) => one !== server)),
   };
   return {
@@ -72,6 +76,7 @@ export async function createCluster(
       );
     },
     fail: ({ happens }) => happens(parts),
+    killOne: () => killOne(parts),
     async stop() {
       await program.killAll();
       front.close();

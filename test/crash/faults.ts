@@ -21,6 +21,8 @@ export type Parts = {
   readonly running: (Server | null)[];
   primary: Postgres;
   replica: Postgres;
+  /** Starts one more instance, and kills it before it is ready. */
+  cutStartShort(): Promise<void>;
   /** Sends no more requests to an instance, and answers none of those that it has. */
   avoid(server: Server): void;
 };
@@ -80,13 +82,18 @@ function decks<Card>(random: Random, cards: () => readonly Card[]): () => Card {
   };
 }
 
-async function killSome({ random, running }: Parts): Promise<void> {
+/** Sometimes one more, while it starts. */
+async function killSome(parts: Parts): Promise<void> {
+  const { random, running, cutStartShort } = parts;
   const count = 1 + random.below(running.length);
-  for (let killed = 0; killed < count; killed++) {
-    const at = random.below(running.length);
-    await running[at]?.kill();
-    running[at] = null;
-  }
+  for (let killed = 0; killed < count; killed++) await killOne(parts);
+  if (random.chance(0.3)) await cutStartShort();
+}
+
+export async function killOne({ random, running }: Parts): Promise<void> {
+  const at = random.below(running.length);
+  await running[at]?.kill();
+  running[at] = null;
 }
 
 /** Others take over what it was at. Then it goes on where it was. */

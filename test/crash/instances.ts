@@ -23,7 +23,15 @@ import { createDesk, DESK_TALLY } from "./desk.ts";
 import { createSchedule } from "./faults.ts";
 import { createKnowledge, PAY } from "./knowledge.ts";
 import { watchLeases } from "./leases.ts";
-import { checkLeft, countLedger, countOutside, printTally, type Stage, TALLY } from "./left.ts";
+import {
+  auditUnderLoad,
+  checkLeft,
+  countLedger,
+  countOutside,
+  printTally,
+  type Stage,
+  TALLY,
+} from "./left.ts";
 import { type Outside, sendAgain, startLoad } from "./load.ts";
 import { createMonitor } from "./log.ts";
 import { startMarket } from "./market.ts";
@@ -38,6 +46,7 @@ const LOAD_MS_MAX = 3_000;
 const DURING_MS_MAX = 3_000;
 const AFTER_MS_MAX = 1_000;
 const ENDED_MS = 60_000;
+const AGAIN_MS_MAX = 100;
 /** The shortest that there is: each run begins when the last one has ended. */
 const CHECKPOINT_MS = "10";
 /** How much is under way that jobs end by themselves. */
@@ -61,7 +70,7 @@ const chain = startChain(random);
 const leases = watchLeases();
 const outside: Outside = { random, urlOf: seller.urlOf, market, now: Date.now };
 const tally: Record<string, number> = Object.fromEntries(
-  [...["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY]].map((name) => [name, 0]),
+  ["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY].map((name) => [name, 0]),
 );
 const count = (name: string, by = 1): void => {
   tally[name] = (tally[name] ?? 0) + by;
@@ -150,6 +159,7 @@ async function play(stage: Stage): Promise<void> {
   // They are awaited below. Until then a failure would count as unhandled.
   for (const one of [working, ...beside]) one.catch(() => {});
   await Promise.race([load.done, working, Bun.sleep(1 + random.below(LOAD_MS_MAX))]);
+  if (random.chance(0.3)) await auditUnderLoad(cluster.program, count);
   const fault = nextFault();
   load.breaks();
   desk.breaks();
@@ -164,7 +174,17 @@ async function play(stage: Stage): Promise<void> {
   await Promise.all([load.done, working]);
   const again = new Set(load.unanswered);
   count("purchases that were cut off", [...again].filter(({ path }) => path === PAY).length);
-  await sendAgain(url, again, load, knowledge, { mayFail: false, count, isTakenOver: true });
+  const sending = (mayFail: boolean) =>
+    sendAgain(url, again, load, knowledge, { mayFail, count, isTakenOver: true });
+  if (random.chance(0.2)) {
+    const sent = sending(true);
+    await Bun.sleep(random.below(AGAIN_MS_MAX));
+    await cluster.killOne();
+    count("kills while requests were sent again");
+    await sent;
+    await cluster.start();
+  }
+  await sending(false);
   assert.deepEqual([...again], [], "requests that nobody answered");
   await desk.again(url);
   ended.abort();

@@ -70,6 +70,13 @@ export async function checkLeft(
   count("replays compared", compared.length);
 }
 
+/** The log may be ahead of what the witness has signed. */
+export async function auditUnderLoad({ command }: Program, count: Count): Promise<void> {
+  const { ok, problems } = await command("audit");
+  assert.deepEqual({ ok, problems }, { ok: true, problems: [] }, "an audit under load");
+  count("audits under load");
+}
+
 /** Keeps a sample of the answers. */
 function remember({ earlier, outside: { random } }: Stage, acknowledged: Acknowledged): void {
   if (earlier.length < EARLIER_MAX) earlier.push(acknowledged);
@@ -112,7 +119,7 @@ export const TALLY = [
   ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
   ...["payments that sellers got", "payments settled on the chain"],
   ...["checkpoints seen", "of them signed by the witness", "of them on the chain", "anchors confirmed"],
-  "kills of the witness",
+  ...["kills of the witness", "audits under load"],
 ] as const;
 
 export function printTally(
