@@ -105,11 +105,14 @@ type Kept = {
  * Every anchor that is in a block was on disk before, brings its checkpoint as it was signed, and is there once; and what the
  * ledger calls confirmed is in that block.
  *
+ * @param taken what was in blocks at a time before that of the ledger: it was kept before it was sent
  * @returns the checkpoints that are on the chain, and how many anchors the ledger knows to be confirmed
  */
-export function checkAnchors(folder: string, chain: Chain): { notes: readonly string[]; confirmed: number } {
-  // What is in a block by now was kept before.
-  const taken = chain.taken();
+export function checkAnchors(
+  folder: string,
+  chain: Chain,
+  taken: ReturnType<Chain["taken"]>,
+): { notes: readonly string[]; confirmed: number } {
   const database = openLeft(folder);
   try {
     const kept = database

@@ -17,27 +17,26 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DAY_MS, MINUTE_MS } from "../../src/core/time.ts";
-import { type Chain, checkAnchors, startChain } from "./chain.ts";
-import {
-  checkAudit,
-  checkBalances,
-  checkHeld,
-  checkLedger,
-  checkReplays,
-  checkWarrants,
-  learnRest,
-  untilGone,
-} from "./checks.ts";
+import { type Chain, startChain } from "./chain.ts";
+import { checkHeld, untilGone } from "./checks.ts";
 import { type Clock, createClock } from "./clock.ts";
-import { createDesk, DESK_TALLY, type Desk } from "./desk.ts";
-import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
+import { createDesk, DESK_TALLY } from "./desk.ts";
+import { createKnowledge, type Sent } from "./knowledge.ts";
+import {
+  type Stage as AnyStage,
+  auditUnderLoad,
+  checkLeft,
+  countLedger,
+  countOutside,
+  printTally,
+  TALLY,
+} from "./left.ts";
 import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
-import { createMonitor, leftOver, type Monitor } from "./log.ts";
+import { createMonitor, leftOver } from "./log.ts";
 import { startMarket } from "./market.ts";
-import { checkMoney, checkOwed } from "./money-checks.ts";
 import { startReceiver, startSeller } from "./outside.ts";
-import { createParties, FUNDS, type Parties, signIn, signInAgain } from "./parties.ts";
-import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
+import { createParties, FUNDS, signIn, signInAgain } from "./parties.ts";
+import { BINARY, createProgram, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
 import { startWitness, type Witness } from "./witness.ts";
 
@@ -56,8 +55,6 @@ const IDLE = 3;
 const KEYS_DAYS = 30;
 /** How many of the server's last faults a failure shows: its folder is gone with the machine on which a CI runs. */
 const FAULTS_SHOWN = 5;
-/** How many answers of earlier rounds are asked for again in every round. */
-const EARLIER_MAX = 60;
 
 const { values: flags } = parseArgs({
   options: { rounds: { type: "string" }, seed: { type: "string" }, source: { type: "boolean" } },
@@ -78,13 +75,8 @@ const outside: Outside = { random, urlOf: seller.urlOf, market, now };
 /** The tally of the whole run, in the order in which it is printed. */
 const tally: Record<string, number> = Object.fromEntries(
   [
-    ...["rounds", "kills", "requests acknowledged", "requests refused", "requests without an answer"],
-    ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
-    ...["clocks that jumped forwards", "clocks that jumped back"],
-    ...["payments that sellers got", "payments settled on the chain"],
-    ...["checkpoints seen", "of them signed by the witness", "of them on the chain", "anchors confirmed"],
+    ...["rounds", "kills", ...TALLY, "clocks that jumped forwards", "clocks that jumped back"],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
-    ...["kills of the witness", "audits under load"],
     ...[...DESK_TALLY, "payouts that no answer named"],
     ...["events", "deliveries received", "events received more than once"],
   ].map((name) => [name, 0]),
@@ -94,21 +86,7 @@ const count = (name: string, by = 1): void => {
 };
 
 /** One data folder, its server, which is killed and started again, and what the client knows. */
-type Stage = {
-  readonly folder: string;
-  readonly clock: Clock;
-  readonly program: Program;
-  readonly parties: Parties;
-  readonly knowledge: Knowledge;
-  readonly desk: Desk;
-  readonly monitor: Monitor;
-  readonly chain: Chain;
-  /** Where the witness is asked. */
-  readonly witnessUrl: string;
-  server: Server;
-  /** Answers of earlier rounds. */
-  readonly earlier: Acknowledged[];
-};
+type Stage = AnyStage & { readonly clock: Clock; server: Server };
 
 let round = 0;
 const startedAt = performance.now();
@@ -117,7 +95,8 @@ while (round < rounds) await crashLedger(Math.min(round + ROUNDS_A_LEDGER, round
 seller.stop();
 receiver.stop();
 await market.stop();
-printTally();
+countOutside(market, receiver, count);
+printTally(tally, { seed, startedAt });
 
 /** Plays rounds on one ledger, up to the given round. */
 async function crashLedger(lastRound: number): Promise<void> {
@@ -132,17 +111,8 @@ async function crashLedger(lastRound: number): Promise<void> {
       round++;
       await crashOnce(stage);
     }
-    const { program, knowledge, monitor } = stage;
-    const { states, purchases, events, duplicates } = await checkLedger(folder, knowledge, receiver, market);
-    count("checkpoints seen", monitor.count().seen);
-    count("of them signed by the witness", monitor.count().cosigned);
-    const anchors = checkAnchors(folder, stage.chain);
-    count("of them on the chain", anchors.notes.length);
-    count("anchors confirmed", anchors.confirmed);
-    for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
-    for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
-    count("events", events);
-    count("events received more than once", duplicates);
+    const { program } = stage;
+    await countLedger(stage, count);
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
     assert.deepEqual(program.faults(), [], "faults in the server's log");
@@ -184,7 +154,7 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   const parties = { ...made, people };
   return {
-    ...{ folder, program, knowledge, parties, server },
+    ...{ folder, program, knowledge, parties, server, receiver, outside },
     desk: createDesk(program, parties, knowledge, random, count),
     witnessUrl: witness.url,
     monitor: createMonitor(folder),
@@ -203,15 +173,16 @@ function rememberKeysFor(days: number, folder: string): void {
 
 /** Load, kill, start again, send again, check. */
 async function crashOnce(stage: Stage): Promise<void> {
-  const { program, parties, knowledge, desk, monitor, earlier } = stage;
+  const { program, parties, knowledge, desk, monitor } = stage;
   const jumpMs = stage.clock.canJump ? random.pick([0, 0, 0, 0, 1, -1]) * random.pick(JUMPS_MS) : 0;
   const idle: string[] = [];
   while (jumpMs > 0 && idle.length < IDLE)
     idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
   const load = startLoad(stage.server.url, parties, knowledge, outside);
-  const sometimes = [auditBeside, killWitness].filter(() => random.chance(0.3));
+  // The audit goes on when the server is killed.
+  const sometimes = [() => auditUnderLoad(program, count), killWitness].filter(() => random.chance(0.3));
   const { url } = stage.server;
-  const beside = [monitor.follow(url), desk.work(url), ...sometimes.map((act) => act(stage))];
+  const beside = [monitor.follow(url), desk.work(url), ...sometimes.map((act) => act())];
   // They are awaited below. Until then a failure would count as unhandled.
   for (const one of beside) one.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
@@ -243,23 +214,7 @@ async function crashOnce(stage: Stage): Promise<void> {
 
   // It counts only the time for which a server ran, so it may forget no key of this run, whatever the date is now.
   if (jumpMs !== 0) await program.command("jobs", "run", "retention");
-  const compared = [...load.acknowledged, ...earlier];
-  await checkReplays(stage.server.url, compared);
-  await checkWarrants(stage.server.url, knowledge, load.acknowledged, now);
-  await checkLedger(stage.folder, knowledge, receiver, market);
-  count("payouts that no answer named", checkMoney(stage.folder, desk.known));
-  await checkBalances(program, parties, knowledge, stage.server.url);
-  await checkOwed(program, parties, stage.folder, knowledge, () => learnRest(stage.server.url, knowledge));
-  for (const note of checkAnchors(stage.folder, stage.chain).notes) monitor.remember(note);
-  await monitor.check(stage.server.url, program);
-  await checkAudit(program, stage.witnessUrl);
-  assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
-  for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
-  count("rounds");
-  count("requests acknowledged", load.acknowledged.length);
-  count("requests refused", load.refused.length);
-  count("requests without an answer", cutOff);
-  count("replays compared", compared.length);
+  await checkLeft(stage, stage.server.url, load, count);
   console.log(
     `round ${round}/${rounds}: killed after ${killMs} ms${jumpMs === 0 ? "" : `, ${jumped(jumpMs)}`}; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases, ${desk.known.payouts.size} payouts`,
   );
@@ -294,31 +249,8 @@ async function comeBack(stage: Stage, load: Load, again: Set<Sent>, isLater: boo
   await sending(true);
 }
 
-/** An audit under the load, which goes on when the server is killed. The log may be ahead of what the witness has signed. */
-async function auditBeside({ program }: Stage): Promise<void> {
-  const { ok, problems } = await program.command("audit");
-  assert.deepEqual({ ok, problems }, { ok: true, problems: [] }, "an audit under load");
-  count("audits under load");
-}
-
 async function killWitness(): Promise<void> {
   await Bun.sleep(random.below(LOAD_MS_MAX / 2));
   await witness?.die();
   count("kills of the witness");
-}
-
-/** Keeps a sample of the answers. */
-function remember(earlier: Acknowledged[], acknowledged: Acknowledged): void {
-  if (earlier.length < EARLIER_MAX) earlier.push(acknowledged);
-  else if (random.chance(0.05)) earlier[random.below(EARLIER_MAX)] = acknowledged;
-}
-
-function printTally(): void {
-  const { payments, settled } = market.count();
-  count("payments that sellers got", payments);
-  count("payments settled on the chain", settled);
-  count("deliveries received", receiver.count());
-  console.log(`\nNothing was lost, changed, doubled or stuck. Seed ${seed}:`);
-  for (const [name, number] of Object.entries(tally)) console.log(`${String(number).padStart(9)}  ${name}`);
-  console.log(`${((performance.now() - startedAt) / 1_000).toFixed(0).padStart(9)}  seconds`);
 }

@@ -15,6 +15,8 @@ export type Desk = {
   work(url: string): Promise<void>;
   /** From now on the server's clock is wrong, and sign-ins may have ended. */
   jumped(): void;
+  /** From now on whatever is neither done nor refused as it must be may have been done: it is not answered. */
+  breaks(): void;
   /** Nothing new is begun. `cuts`: commands that still run are killed. */
   stop(cuts: boolean): void;
   /** Does again what was not answered. */
@@ -55,14 +57,21 @@ export function createDesk(
   const nextTask = createTasks(organisationId, known, random, (id) => busy.has(id));
   let stopping = false;
   let hasJumped = false;
+  let breaking = false;
   let cut = new AbortController();
 
   async function send(task: Task, url: string): Promise<Attempt> {
     const { form, command, mode } = task;
-    if (form === null || random.chance(0.4)) return program.attempt(command, cut.signal);
-    const answer = await submitForm(url, form, mode, people[mode].admin).catch(() => null);
-    if (answer === null && !stopping) throw new Error(`the console did not answer ${command.join(" ")}`);
-    return answer;
+    const isForm = form !== null && random.chance(0.6);
+    const asked = isForm
+      ? submitForm(url, form, mode, people[mode].admin)
+      : program.attempt(command, cut.signal);
+    const answer = await asked.catch((error: unknown) => {
+      if (!breaking && !(isForm && stopping)) throw error;
+      return null;
+    });
+    const isWhole = answer !== null && (answer.refused === null || answer.refused === task.refusal);
+    return breaking && !isWhole ? null : answer;
   }
 
   function learn(task: Task, answer: NonNullable<Attempt>): void {
@@ -86,6 +95,7 @@ export function createDesk(
   function begin(): void {
     stopping = false;
     hasJumped = false;
+    breaking = false;
     cut = new AbortController();
   }
 
@@ -100,6 +110,9 @@ export function createDesk(
     },
     jumped() {
       hasJumped = true;
+    },
+    breaks() {
+      breaking = true;
     },
     stop(cuts) {
       stopping = true;

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net";
 /** One address for several servers. Each connection goes to the next of them, as behind a proxy without stickiness. */
 export type Front = {
   readonly url: string;
-  /** Where new connections go from now on. */
+  /** Where connections go from now on. Those to other servers end. */
   lead(ports: readonly number[]): void;
   close(): void;
 };
@@ -11,7 +11,8 @@ export type Front = {
 export async function createFront(): Promise<Front> {
   let ports: readonly number[] = [];
   let next = 0;
-  const sockets = new Set<Socket>();
+  /** The ports of the servers that they go to. */
+  const clients = new Map<Socket, number>();
   const server = createServer((client) => {
     const port = ports[next++ % Math.max(1, ports.length)];
     if (port === undefined) {
@@ -19,15 +20,15 @@ export async function createFront(): Promise<Front> {
       return;
     }
     const upstream = connect(port, "127.0.0.1");
+    clients.set(client, port);
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
     ] as const) {
-      sockets.add(from);
       from.pipe(to);
       from.on("error", () => to.destroy());
       from.on("close", () => {
-        sockets.delete(from);
+        clients.delete(client);
         to.destroy();
       });
     }
@@ -38,10 +39,11 @@ export async function createFront(): Promise<Front> {
     url: `http://127.0.0.1:${port}`,
     lead(those) {
       ports = those;
+      for (const [client, to] of clients) if (!those.includes(to)) client.destroy();
     },
     close() {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      for (const client of clients.keys()) client.destroy();
     },
   };
 }

@@ -1,10 +1,13 @@
 /**
- * `bun run crash:instances -- [--rounds 5] [--seed S] [--source]`: three instances serve one ledger in PostgreSQL under a mixed load. In
- * each round something is lost: instances by SIGKILL, the database by SIGKILL, connections between them (dropped, cut in the middle, held
- * back, slow), or the primary for good, whose synchronous replica takes its place. Then every unanswered request is sent again with its
- * own Idempotency-Key, and nothing acknowledged may be lost or changed, nothing done or paid twice, and nothing stuck. The ledger is
- * copied into a file for that, and audited. Prints a line a round and a tally. A failure prints its seed and round.
+ * `bun run crash:instances -- [--rounds 5] [--seed S] [--source]`: three instances serve one ledger in PostgreSQL under a mixed load, with
+ * all their jobs. In each round something is lost: instances by SIGKILL or because they stand still, the database by SIGKILL, connections
+ * between them (dropped, cut in the middle, held back, slow), or the primary for good, whose synchronous replica takes its place. Each five
+ * rounds have one of every family. Then every unanswered request is sent again with its own Idempotency-Key, and nothing acknowledged may
+ * be lost or changed, nothing done or paid twice, and nothing stuck. An admin, a monitor of the log, a witness and a chain work beside the
+ * load, as in `bun run crash`, and the leases of the jobs are watched. The ledger is copied into a file to be looked at, and audited.
+ * Prints a line a round and a tally. A failure prints its seed and round.
  */
+import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,21 +17,42 @@ import { SQL } from "bun";
 import { copyToFile, inTransaction } from "../../src/store/postgres/audit.ts";
 import { askOn } from "../../src/store/postgres/ledger-rows.ts";
 import { until } from "../support/until.ts";
-import { checkBalances, checkLedger, checkReplays, checkWarrants } from "./checks.ts";
-import { type Cluster, createCluster, FAULT_NAMES } from "./cluster.ts";
-import { type Acknowledged, createKnowledge, type Knowledge } from "./knowledge.ts";
+import { startChain } from "./chain.ts";
+import { type Cluster, createCluster } from "./cluster.ts";
+import { createDesk, DESK_TALLY } from "./desk.ts";
+import { createSchedule } from "./faults.ts";
+import { createKnowledge, PAY } from "./knowledge.ts";
+import { watchLeases } from "./leases.ts";
+import {
+  auditUnderLoad,
+  checkLeft,
+  countLedger,
+  countOutside,
+  printTally,
+  type Stage,
+  TALLY,
+} from "./left.ts";
 import { type Outside, sendAgain, startLoad } from "./load.ts";
+import { createMonitor } from "./log.ts";
 import { startMarket } from "./market.ts";
 import { startReceiver, startSeller } from "./outside.ts";
-import { createParties, FUNDS, type Parties, signIn } from "./parties.ts";
+import { createParties, FUNDS, signIn } from "./parties.ts";
 import { BINARY, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
+import { startWitness, type Witness } from "./witness.ts";
 
-const LOAD_MS_MAX = 1_500;
-/** How long the load goes on after a fault at most. */
+const LOAD_MS_MAX = 3_000;
+/** How long the load goes on with a fault and after it at most. */
+const DURING_MS_MAX = 3_000;
 const AFTER_MS_MAX = 1_000;
 const ENDED_MS = 60_000;
-const EARLIER_MAX = 60;
+const AGAIN_MS_MAX = 100;
+/** The shortest that there is: each run begins when the last one has ended. */
+const CHECKPOINT_MS = "10";
+/** How much is under way that jobs end by themselves. */
+const OPEN = `SELECT (SELECT count(*) FROM purchases WHERE phase <> 'ended')
+  + (SELECT count(*) FROM warrants WHERE state = 'verifying')
+  + (SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered') AS open`;
 
 const { values: flags } = parseArgs({
   options: { rounds: { type: "string" }, seed: { type: "string" }, source: { type: "boolean" } },
@@ -38,11 +62,16 @@ const seed = Number(flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0])
 assert.ok(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(seed), "bad --rounds or --seed");
 
 const random = createRandom(seed);
+const nextFault = createSchedule(random);
 const seller = startSeller(random);
 const receiver = startReceiver(random, () => [Date.now()]);
 const market = await startMarket(random, Date.now);
+const chain = startChain(random);
+const leases = watchLeases();
 const outside: Outside = { random, urlOf: seller.urlOf, market, now: Date.now };
-const tally: Record<string, number> = {};
+const tally: Record<string, number> = Object.fromEntries(
+  ["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY].map((name) => [name, 0]),
+);
 const count = (name: string, by = 1): void => {
   tally[name] = (tally[name] ?? 0) + by;
 };
@@ -52,84 +81,150 @@ console.log(
 );
 const startedAt = performance.now();
 const folder = mkdtempSync(join(tmpdir(), "holdfast-instances-"));
-const earlier: Acknowledged[] = [];
-const cluster = await createCluster(flags.source ? SOURCE : BINARY, folder, market.settings, random);
+const executable = flags.source ? SOURCE : BINARY;
+let witness: Witness | null = null;
+const cluster = await createCluster(
+  executable,
+  folder,
+  { ...market.settings, ...chain.settings, HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS },
+  random,
+  async ({ command }) => {
+    const { log } = await command("witness", "show");
+    witness = await startWitness(executable, folder, log);
+    return witness.settings;
+  },
+);
 let round = 0;
 try {
-  const made = await createParties(cluster.program, receiver);
-  await cluster.start();
-  const { url } = cluster.front;
-  const people = { live: await signIn(url, "live"), sandbox: await signIn(url, "sandbox") };
-  const parties: Parties = { ...made, people };
-  const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
+  const stage = await setStage();
   while (round < rounds) {
     round += 1;
-    await play(parties, knowledge);
+    await play(stage);
   }
+  await countLedger(stage, count);
 } catch (error) {
   console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
   console.error(error);
   console.error(cluster.program.faults().slice(-5).join("\n"));
   await cluster.stop();
+  await theWitness().stop();
   process.exit(1);
 }
 await cluster.stop();
+await theWitness().stop();
 seller.stop();
 receiver.stop();
-await market.stop();
+await Promise.all([market.stop(), chain.stop()]);
 rmSync(folder, { recursive: true, force: true });
-console.log(`\nNothing was lost, changed, doubled or stuck. Seed ${seed}:`);
-for (const [name, number] of Object.entries(tally)) console.log(`${String(number).padStart(9)}  ${name}`);
-console.log(`${((performance.now() - startedAt) / 1_000).toFixed(0).padStart(9)}  seconds`);
+count("leases seen in other hands", leases.handovers());
+countOutside(market, receiver, count);
+printTally(tally, { seed, startedAt });
 process.exit(0);
 
+function theWitness(): Witness {
+  assert.ok(witness);
+  return witness;
+}
+
+async function setStage(): Promise<Stage> {
+  const { program } = cluster;
+  const made = await createParties(program, receiver);
+  await cluster.start();
+  const { url } = cluster.front;
+  const people = { live: await signIn(url, "live"), sandbox: await signIn(url, "sandbox") };
+  const parties = { ...made, people };
+  const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
+  return {
+    ...{ folder, program, parties, knowledge, chain, receiver, outside },
+    desk: createDesk(program, parties, knowledge, random, count),
+    monitor: createMonitor(folder),
+    witnessUrl: theWitness().url,
+    earlier: [],
+  };
+}
+
 /** Load, a fault, what was not answered again, and what must be true then. */
-async function play(parties: Parties, knowledge: Knowledge): Promise<void> {
+async function play(stage: Stage): Promise<void> {
+  const { parties, knowledge, desk, monitor } = stage;
   const { url } = cluster.front;
   const load = startLoad(url, parties, knowledge, outside);
-  await Promise.race([load.done, Bun.sleep(1 + random.below(LOAD_MS_MAX))]);
-  const fault = FAULT_NAMES[(round - 1) % FAULT_NAMES.length] ?? "instances killed";
+  const ended = new AbortController();
+  const working = desk.work(url);
+  const beside = [
+    monitor.follow(url, ended.signal),
+    leases.follow(cluster.databaseUrl, ended.signal),
+    ...(random.chance(0.3) ? [theWitness().die()] : []),
+  ];
+  if (beside.length > 2) count("kills of the witness");
+  // They are awaited below. Until then a failure would count as unhandled.
+  for (const one of [working, ...beside]) one.catch(() => {});
+  await Promise.race([load.done, working, Bun.sleep(1 + random.below(LOAD_MS_MAX))]);
+  if (random.chance(0.3)) await auditUnderLoad(cluster.program, count);
+  const fault = nextFault();
   load.breaks();
-  await cluster.fail(fault);
-  count(fault);
+  desk.breaks();
+  const failing = cluster.fail(fault);
+  await Promise.race([failing, Bun.sleep(DURING_MS_MAX)]);
   await Bun.sleep(random.below(AFTER_MS_MAX));
   load.stop();
+  desk.stop(random.chance(0.5));
+  await failing;
+  count(fault.name);
   await cluster.start();
-  await load.done;
+  await Promise.all([load.done, working]);
   const again = new Set(load.unanswered);
-  await sendAgain(url, again, load, knowledge, { mayFail: false, count, isTakenOver: true });
+  count("purchases that were cut off", [...again].filter(({ path }) => path === PAY).length);
+  const sending = (mayFail: boolean) =>
+    sendAgain(url, again, load, knowledge, { mayFail, count, isTakenOver: true });
+  if (random.chance(0.2)) {
+    const sent = sending(true);
+    await Bun.sleep(random.below(AGAIN_MS_MAX));
+    await cluster.killOne();
+    count("kills while requests were sent again");
+    await sent;
+    await cluster.start();
+  }
+  await sending(false);
   assert.deepEqual([...again], [], "requests that nobody answered");
-  await checkReplays(url, [...load.acknowledged, ...earlier]);
-  await checkWarrants(url, knowledge, load.acknowledged, Date.now);
-  await untilEnded(cluster);
-  await copyLedger(cluster);
-  const { events, duplicates } = await checkLedger(folder, knowledge, receiver, market);
-  await checkBalances(cluster.program, parties, knowledge, url);
-  const { ok, problems } = await cluster.program.command("audit");
-  assert.deepEqual({ ok, problems }, { ok: true, problems: [] }, "the audit");
-  assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
-  for (const one of load.acknowledged)
-    if (earlier.length < EARLIER_MAX && random.chance(0.1)) earlier.push(one);
-  count("rounds");
-  count("requests acknowledged", load.acknowledged.length);
-  count("requests refused", load.refused.length);
-  count("requests without an answer", load.unanswered.length);
+  await desk.again(url);
+  ended.abort();
+  await Promise.all(beside);
+  await cluster.program.command("jobs", "run", "retention");
+  await checkLeft(stage, url, load, count, () => copyEnded(cluster));
+  checkRunningTime();
+  await monitor.untilSigned(url);
   console.log(
-    `round ${round}/${rounds}: ${fault}; ${load.acknowledged.length} acknowledged, ${load.unanswered.length} sent again, ${knowledge.warrants.size} warrants, ${events} events, ${duplicates} of them received more than once`,
+    `round ${round}/${rounds}: ${fault.name}; ${load.acknowledged.length} acknowledged, ${load.unanswered.length} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases, ${desk.known.payouts.size} payouts`,
   );
 }
 
-/** What jobs end by themselves has ended: checks and purchases that were cut off, and deliveries. */
-async function untilEnded({ databaseUrl }: Cluster): Promise<void> {
-  const sql = new SQL(databaseUrl(), { max: 1 });
+/** The instances that did retention one after the other have counted no time twice. */
+function checkRunningTime(): void {
+  const copy = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+  const row = copy.query<{ marks: string }, []>("SELECT retention_marks AS marks FROM instances").get();
+  copy.close();
+  const ranMs = JSON.parse(row?.marks ?? "[]").at(-1)?.ranMs ?? 0;
+  const passedMs = performance.now() - startedAt;
+  assert.ok(
+    ranMs <= passedMs,
+    `${ranMs} ms are counted as the time that servers ran, and ${passedMs} passed`,
+  );
+}
+
+/** Copies the ledger to where it is looked at, once jobs have ended what was cut off: checks, purchases and deliveries. */
+async function copyEnded({ databaseUrl }: Cluster): Promise<void> {
+  const sql = new SQL(databaseUrl(), { max: 1, bigint: true });
   try {
     await until(
       "all checks, purchases and deliveries have ended",
       async () => {
-        const [row] = await sql`SELECT (SELECT count(*) FROM purchases WHERE phase <> 'ended')
-          + (SELECT count(*) FROM warrants WHERE state = 'verifying')
-          + (SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered') AS open`;
-        return Number(row.open) === 0;
+        const [row] = await sql.unsafe(OPEN);
+        if (Number(row.open) > 0) return false;
+        await copyLedger(sql);
+        const copy = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+        const found = copy.query<{ open: number }, []>(OPEN).get();
+        copy.close();
+        return found?.open === 0;
       },
       ENDED_MS,
     );
@@ -138,12 +233,10 @@ async function untilEnded({ databaseUrl }: Cluster): Promise<void> {
   }
 }
 
-/** Copies the ledger to where the checks of the embedded engine look for it. */
-async function copyLedger({ databaseUrl }: Cluster): Promise<void> {
+async function copyLedger(sql: SQL): Promise<void> {
   const data = join(folder, "data");
   rmSync(data, { recursive: true, force: true });
   mkdirSync(data);
-  const sql = new SQL(databaseUrl(), { max: 1, bigint: true });
   const connection = await sql.reserve();
   try {
     const ask = askOn(connection);
@@ -153,6 +246,5 @@ async function copyLedger({ databaseUrl }: Cluster): Promise<void> {
     assert.ok(typeof copied !== "string", String(copied));
   } finally {
     connection.release();
-    await sql.close();
   }
 }

@@ -173,7 +173,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
 }
 
 type Again = {
-  /** The server may be killed again meanwhile. */
+  /** A server may be killed again meanwhile. */
   readonly mayFail: boolean;
   readonly count: (what: string) => void;
   /** Other instances take over what a dead one was at, once they take it for dead. */
@@ -196,7 +196,7 @@ export async function sendAgain(
       const answer = await answerAtLast(url, sent, isTakenOver).catch((error: unknown) => {
         if (!mayFail) throw error;
       });
-      if (answer === undefined) return;
+      if (answer === undefined || (mayFail && answer.status >= 500)) return;
       checkAnswer(sent, answer);
       again.delete(sent);
       if (answer.status >= 400) {

@@ -11,6 +11,7 @@ import {
 import { type NoteKey, noteKey, parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import { growingTree, hashesAt, nodesOf, TILE_WIDTH, type TileReader } from "../../src/core/tiles.ts";
 import { verifyEd25519 } from "../../src/platform/note-keys.ts";
+import { until } from "../support/until.ts";
 import { openLeft } from "./checks.ts";
 import type { Program } from "./program.ts";
 
@@ -24,8 +25,12 @@ const BUNDLED_BYTES = 2 + HASH_BYTES;
 type Seen = { readonly size: number; readonly root: Uint8Array; readonly note: string };
 
 export type Monitor = {
-  /** Looks at the newest checkpoint again and again, until the server is gone. */
-  follow(url: string): Promise<void>;
+  /**
+   * Looks at the newest checkpoint again and again, until the server is gone.
+   *
+   * @param ended ends it instead: until then nobody there may be able to answer
+   */
+  follow(url: string, ended?: AbortSignal): Promise<void>;
   /** Remembers a checkpoint that is shown elsewhere. */
   remember(note: string): void;
   /**
@@ -33,6 +38,8 @@ export type Monitor = {
    * leaves, and that every checkpoint that was ever seen is consistent with it.
    */
   check(url: string, program: Program): Promise<void>;
+  /** Resolves once the newest checkpoint is signed by the witness. */
+  untilSigned(url: string): Promise<void>;
   /** Different checkpoints that were seen, and those of them that a witness had signed when it was seen. */
   readonly count: () => { readonly seen: number; readonly cosigned: number };
 };
@@ -54,25 +61,26 @@ export function createMonitor(folder: string): Monitor {
     return { size, root, note };
   }
 
-  async function look(url: string): Promise<Seen | null> {
+  async function look(url: string, mayBreak = false): Promise<Seen | null> {
     const response = await fetch(`${url}${LOG}/checkpoint`);
     const note = await response.text();
-    if (response.status === 404) return null;
+    if (response.status === 404 || (mayBreak && response.status >= 500)) return null;
     assert.equal(response.status, 200, note);
     return remember(note);
   }
 
   return {
     remember,
-    async follow(url) {
-      for (let isThere = true; isThere; await Bun.sleep(LOOKED_AT_EVERY_MS)) {
-        isThere = await look(url).then(
+    async follow(url, ended) {
+      for (let goesOn = true; goesOn; await Bun.sleep(LOOKED_AT_EVERY_MS)) {
+        const isThere = await look(url, ended !== undefined).then(
           () => true,
           (error: unknown) => {
             if (error instanceof assert.AssertionError) throw error;
             return false;
           },
         );
+        goesOn = ended ? !ended.aborted : isThere;
       }
     },
     async check(url, program) {
@@ -99,6 +107,12 @@ export function createMonitor(folder: string): Monitor {
         const verified = note && (await verifyNote(note, keys, verifyEd25519));
         assert.ok(verified?.length, `the checkpoint of ${from} leaves is not signed`);
       }
+    },
+    async untilSigned(url) {
+      await until("the witness has signed the newest checkpoint", async () => {
+        const newest = await look(url);
+        return newest !== null && cosigned.has(newest.size);
+      });
     },
     count: () => ({ seen: seen.size, cosigned: cosigned.size }),
   };

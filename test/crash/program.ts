@@ -16,6 +16,9 @@ export type Server = {
   readonly url: string;
   /** Sends SIGKILL, and resolves when the process has ended. */
   kill(): Promise<void>;
+  /** SIGSTOP: it stands still until it goes on. */
+  pause(): void;
+  goOn(): void;
   /** Sends SIGTERM, and resolves with the exit code. */
   stop(): Promise<number | null>;
   /** Resolves with the exit code once it has ended by itself. */
@@ -110,6 +113,8 @@ export function createProgram(
       return {
         url: JSON.parse(line).url,
         kill: async () => void (await ended("SIGKILL")),
+        pause: () => child.kill("SIGSTOP"),
+        goOn: () => child.kill("SIGCONT"),
         stop: () => ended("SIGTERM"),
         ended: () => child.exited.then(() => child.exitCode),
       };

@@ -25,10 +25,15 @@ import { type Instance, lockOf, lockOutside, openInstance, waitingForLocks } fro
 
 setDefaultTimeout(120_000);
 const ROUNDS = 40;
+/** How long an instance waits for the database that is to give up soon. */
+const HASTY = { exchangeMs: 3_000, unknownMs: 500 };
 
 let postgres: Postgres;
 let proxy: FaultyProxy;
 let instance: Instance;
+/** Another instance, with a proxy of its own. */
+let hasty: Instance;
+let hole: FaultyProxy;
 let sql: SQL;
 let stage: Stage;
 let caller: KeyCaller;
@@ -40,6 +45,9 @@ beforeAll(async () => {
   proxy = await newProxy();
   instance = await openInstance(through(proxy, url));
   closing.push(instance.close);
+  hole = await newProxy();
+  hasty = await openInstance(through(hole, url), {}, { patience: HASTY });
+  closing.push(hasty.close);
   sql = connectTo(url, { max: 3 });
   stage = await createStage(instance.ctx, { funds: "100000000" });
   caller = await createCaller(stage);
@@ -52,8 +60,8 @@ afterAll(async () => {
 type Outcome = { readonly key: string; readonly id: string | null };
 
 /** Opens a warrant with a key of its own. Its id is null where the caller was told nothing but that it failed. */
-async function attempt(key = fresh("key")): Promise<Outcome> {
-  const answer = await open(stage, caller, {}, idempotencyOf(key)).catch(() => null);
+async function attempt(key = fresh("key"), { ctx } = instance): Promise<Outcome> {
+  const answer = await open({ ...stage, ctx }, caller, {}, idempotencyOf(key)).catch(() => null);
   if (answer === null) return { key, id: null };
   expect(codeOf(answer)).toBe(201);
   return { key, id: warrantIn(answer).id };
@@ -87,6 +95,32 @@ const waits = () => until("a statement waits", async () => (await waitingForLock
 const breakAll = () => proxy.moveTo(postgres.port);
 const lockAccount = () => lockOutside(sql, "SELECT 1 FROM accounts FOR UPDATE");
 
+/** A warrant whose COMMIT waits for a lock, until that is let go. */
+async function inCommit(by = instance) {
+  const before = await warrantsNow();
+  const letGo = await lockAccount();
+  const attempted = attempt(fresh("key"), by);
+  await waits();
+  return { attempted, letGo, before };
+}
+
+/** A warrant whose COMMIT was done. The answer is held on its way. */
+async function committedUnheard(by: Instance, through: FaultyProxy) {
+  const { attempted, letGo, before } = await inCommit(by);
+  through.hold("to client");
+  await letGo();
+  await until("it is committed", async () => (await warrantsNow()) === before + 1);
+  return { attempted, before };
+}
+
+/** It is answered, and was done once. */
+async function mustHaveOpened(attempted: Promise<Outcome>, before: number): Promise<void> {
+  const outcome = await attempted;
+  expect(outcome.id).not.toBeNull();
+  await mustBeOnce([outcome]);
+  expect(await warrantsNow()).toBe(before + 1);
+}
+
 test("the connection is lost before BEGIN", async () => {
   proxy.drop();
   const attempted = attempt();
@@ -115,46 +149,25 @@ test("the connection is lost while the batch waits for its locks, and while it l
 });
 
 test("COMMIT was done and its answer is lost: the answer is found out", async () => {
-  const before = await warrantsNow();
-  const letGo = await lockAccount();
-  const attempted = attempt();
-  await waits();
-  proxy.hold("to client");
-  await letGo();
-  await until("it is committed", async () => (await warrantsNow()) === before + 1);
+  const { attempted, before } = await committedUnheard(instance, proxy);
   breakAll();
   proxy.pass();
-  const outcome = await attempted;
-  expect(outcome.id).not.toBeNull();
-  await mustBeOnce([outcome]);
-  expect(await warrantsNow()).toBe(before + 1);
+  await mustHaveOpened(attempted, before);
 });
 
 test("the server ends the connection while COMMIT is under way: nothing was done, and it is tried again", async () => {
-  const before = await warrantsNow();
-  const letGo = await lockAccount();
-  const attempted = attempt();
-  await waits();
+  const { attempted, letGo, before } = await inCommit();
   await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE wait_event_type = 'Lock' AND datname = current_database()`;
   await letGo();
-  const outcome = await attempted;
-  expect(outcome.id).not.toBeNull();
-  await mustBeOnce([outcome]);
-  expect(await warrantsNow()).toBe(before + 1);
+  await mustHaveOpened(attempted, before);
 });
 
 test("the connection is lost while COMMIT is under way: the transaction is waited for", async () => {
-  const before = await warrantsNow();
-  const letGo = await lockAccount();
-  const attempted = attempt();
-  await waits();
+  const { attempted, letGo, before } = await inCommit();
   breakAll();
   await letGo();
-  const outcome = await attempted;
-  expect(outcome.id).not.toBeNull();
-  await mustBeOnce([outcome]);
-  expect(await warrantsNow()).toBe(before + 1);
+  await mustHaveOpened(attempted, before);
 });
 
 test("a deposit without a key is recorded once, although the connection is lost while its COMMIT is under way", async () => {
@@ -189,20 +202,43 @@ test("packets to the server are lost after the locks: its transaction is ended b
 });
 
 test("packets to the client are lost, and nobody closes the connection: the caller is told that it failed", async () => {
-  const before = await warrantsNow();
-  const letGo = await lockAccount();
-  const attempted = attempt();
-  await waits();
-  proxy.hold("to client");
-  await letGo();
-  await until("it is committed", async () => (await warrantsNow()) === before + 1);
-  // The engine ends it by its own timer, and cannot find out what became of it.
+  // A connection asks once about each statement that is new to it: later the whole of a transaction is under way at once.
+  await attempt(fresh("key"), hasty);
+  const { attempted, before } = await committedUnheard(hasty, hole);
+  const heldAt = performance.now();
+  // The engine ends it by its own timer, and cannot find out what became of it: that takes no second such time.
   const outcome = await attempted;
   expect(outcome.id).toBeNull();
-  expect(instance.store.figures().undecided).toBe(1);
-  proxy.pass();
+  expect(performance.now() - heldAt).toBeLessThan(2 * HASTY.exchangeMs);
+  expect(hasty.store.figures().undecided).toBe(1);
+  hole.pass();
   await mustBeOnce([outcome]);
   expect(await warrantsNow()).toBe(before + 1);
+});
+
+test("packets to the client are lost, and nobody closes the connections: reads fail in time, and later ones do not", async () => {
+  const organisations = () => hasty.store.read((reader) => reader.organisations.list());
+  const found = await organisations();
+  hole.hold("to client");
+  // More than there are connections.
+  const lost = await Promise.allSettled(Array.from({ length: 20 }, () => organisations()));
+  expect(new Set(lost.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+  hole.pass();
+  expect(await organisations()).toEqual(found);
+});
+
+test("packets to the client are lost, and nobody closes the connection: what others commit is heard of afterwards", async () => {
+  const hasHeard = () => hasty.store.othersHaveCommitted();
+  await until("the database answers", () => hasty.store.figures().isReachable);
+  hole.hold("to client");
+  await until("a question has got no answer", () => !hasty.store.figures().isReachable);
+  // What it had heard before.
+  hasHeard();
+  const outcome = await attempt();
+  expect(hasHeard()).toBe(false);
+  hole.pass();
+  await until("it has heard of it", hasHeard);
+  await mustBeOnce([outcome]);
 });
 
 test("the server is killed and started again under load", async () => {

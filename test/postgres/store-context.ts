@@ -1,7 +1,12 @@
 import type { SQL } from "bun";
 import type { Context } from "../../src/services/context.ts";
 import { type PostgresAddress, parsePostgresAddress } from "../../src/store/postgres/address.ts";
-import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
+import { PATIENCE } from "../../src/store/postgres/client.ts";
+import {
+  openPostgresStore,
+  type PostgresStore,
+  type PostgresStoreOptions,
+} from "../../src/store/postgres/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { copiesIn, TEMPORARY } from "../support/temporary.ts";
@@ -22,9 +27,14 @@ function addressOf(url: string): PostgresAddress {
 }
 
 /** Opens a ledger and makes its tables where they are not there. Checks find what their scripts say (`stage.ts`). */
-export async function openInstance(url: string, overrides: Partial<Context> = {}): Promise<Instance> {
+export async function openInstance(
+  url: string,
+  overrides: Partial<Context> = {},
+  { patience = PATIENCE }: Pick<PostgresStoreOptions, "patience"> = {},
+): Promise<Instance> {
   const base = createTestContext({ ...SCRIPTED, ...overrides });
   const store = await openPostgresStore(addressOf(url), {
+    patience,
     version: "0.1.0",
     now: base.now,
     steadyNow: () => base.clock.now,

@@ -27,11 +27,18 @@ export type Session = {
 /** The connection ended before an answer came. */
 export class ConnectionLost extends Error {}
 
-/**
- * How long the server may take for one exchange. It ends a statement itself sooner (`statement_timeout`), so that a longer silence means
- * that no answer will come: packets that are lost without a word would else be waited for without end.
- */
-const EXCHANGE_MS_MAX = 20_000;
+/** How long the server is waited for, in milliseconds. */
+export type Patience = {
+  /**
+   * How long it may take for one exchange. It ends a statement itself sooner (`statement_timeout`), so that a longer silence means that no
+   * answer will come: packets that are lost without a word would else be waited for without end.
+   */
+  readonly exchangeMs: number;
+  /** How long it is asked what became of a transaction. */
+  readonly unknownMs: number;
+};
+
+export const PATIENCE: Patience = { exchangeMs: 20_000, unknownMs: 10_000 };
 
 /** A statement without parameters must be a template: as text it would end the exchange of those before it. */
 const TEMPLATES: Readonly<Record<string, (sql: ReservedSQL) => SQL.Query<unknown>>> = {
@@ -84,17 +91,21 @@ export type Health = { isReachable: boolean; roundTripMs: number | null };
 /** The connections to a server. */
 export type Sessions = {
   readonly health: Readonly<Health>;
-  /** @throws ConnectionLost where there is none to be had */
-  reserve(): Promise<Session>;
+  readonly patience: Patience;
+  /**
+   * @param exchangeMs how long its exchanges may take, where that is less than usual
+   * @throws ConnectionLost where there is none to be had
+   */
+  reserve(exchangeMs?: number): Promise<Session>;
 };
 
-export function createSessions(pool: SQL): Sessions {
+export function createSessions(pool: SQL, patience: Patience): Sessions {
   const health: Health = { isReachable: true, roundTripMs: null };
   return {
-    health,
-    async reserve() {
+    ...{ health, patience },
+    async reserve(exchangeMs = patience.exchangeMs) {
       try {
-        return sessionOn(await pool.reserve(), health);
+        return sessionOn(await pool.reserve(), health, exchangeMs);
       } catch (error) {
         health.isReachable = false;
         throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
@@ -103,7 +114,7 @@ export function createSessions(pool: SQL): Sessions {
   };
 }
 
-function sessionOn(sql: ReservedSQL, health: Health): Session {
+function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Session {
   let ended = false;
 
   /** Nothing that is under way on it is waited for. */
@@ -118,7 +129,7 @@ function sessionOn(sql: ReservedSQL, health: Health): Session {
       if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
       const sent = statements.map((statement) => send(sql, statement));
       const sentAt = performance.now();
-      const timer = setTimeout(end, EXCHANGE_MS_MAX);
+      const timer = setTimeout(end, exchangeMs);
       const answers = await Promise.allSettled(sent);
       clearTimeout(timer);
       health.roundTripMs = performance.now() - sentAt;

@@ -16,9 +16,8 @@ const GATHER_MS_MAX = 4;
 /** How often commands begin again that other instances were in the way of, and how long they wait before, at random. */
 const TRIES_MAX = 3;
 const WAIT_MS = { min: 10, max: 100 };
-/** How long commands are tried while the database cannot be reached, and how long it is asked what became of a transaction. */
+/** How long commands are tried while the database cannot be reached. */
 const UNREACHABLE_MS_MAX = 5_000;
-const UNKNOWN_MS_MAX = 10_000;
 
 /**
  * By other transactions: a serialisation failure, a deadlock, a lock that was not free in time, a row that another has inserted first, and
@@ -337,10 +336,10 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
  * same locks, which the transaction keeps as long as it may still commit.
  */
 async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<boolean | null> {
-  const until = performance.now() + UNKNOWN_MS_MAX;
+  const until = performance.now() + sessions.patience.unknownMs;
   while (performance.now() < until) {
     try {
-      const session = await sessions.reserve();
+      const session = await sessions.reserve(until - performance.now());
       try {
         await session.exchange([BEGIN, ...lockStatements(locks)]);
         const text = "SELECT 1 FROM commits WHERE id = $1::text";

@@ -13,7 +13,7 @@ import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
-import { createSessions, type Sessions } from "./client.ts";
+import { createSessions, PATIENCE, type Patience, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
@@ -38,6 +38,8 @@ export type PostgresStoreOptions = {
   readonly auditCopies: CopyPlace;
   /** Follows how the tables are brought up to date. */
   readonly migrationWatch?: Partial<MigrationWatch>;
+  /** How long the server is waited for. */
+  readonly patience?: Patience;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -63,7 +65,15 @@ export async function openPostgresStore(
   address: PostgresAddress,
   options: PostgresStoreOptions,
 ): Promise<PostgresStore> {
-  const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
+  const {
+    version,
+    now,
+    steadyNow,
+    newInstanceId,
+    onCommitted,
+    migrationWatch,
+    patience = PATIENCE,
+  } = options;
   const pool = new SQL({
     ...connectionOptions(address, version),
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
@@ -74,7 +84,7 @@ export async function openPostgresStore(
     await pool.close({ timeout: 0 });
     throw error;
   });
-  const sessions = createSessions(pool);
+  const sessions = createSessions(pool, patience);
   const replay = createReplay();
   const { connection } = replay;
   const known = await ask(sessions, replay, () => ({

@@ -1,0 +1,19 @@
+import { expect, test } from "bun:test";
+import { createSchedule } from "./faults.ts";
+import { createRandom } from "./random.ts";
+
+test("each five rounds of crashes of instances have one of every family, and no connection breaks in one way again before in all others", () => {
+  for (const seed of [1, 2, 3]) {
+    const next = createSchedule(createRandom(seed));
+    const faults = Array.from({ length: 15 }, () => next());
+    for (const first of [0, 5, 10]) {
+      const families = faults.slice(first, first + 5).map(({ family }) => family);
+      expect(families.toSorted()).toEqual(["connection", "connection", "database", "failover", "instance"]);
+    }
+    const broken = faults.filter(({ family }) => family === "connection").map(({ name }) => name);
+    expect(new Set(broken).size).toBe(6);
+  }
+  const firstOf = (seed: number) => createSchedule(createRandom(seed))().name;
+  expect(firstOf(7)).toBe(firstOf(7));
+  expect(new Set([1, 2, 3, 4, 5, 6].map(firstOf)).size).toBeGreaterThan(1);
+});
