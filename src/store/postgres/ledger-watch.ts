@@ -94,8 +94,9 @@ export function watchLedger(steadyNow: () => number): LedgerWatch {
 /** Connections that are verified before they are used. */
 export const verified = (sessions: Sessions, watch: LedgerWatch): Sessions => ({
   health: sessions.health,
-  async reserve() {
-    const session = await sessions.reserve();
+  patience: sessions.patience,
+  async reserve(exchangeMs) {
+    const session = await sessions.reserve(exchangeMs);
     try {
       await watch.verify(session);
     } catch (error) {
@@ -109,8 +110,9 @@ export const verified = (sessions: Sessions, watch: LedgerWatch): Sessions => ({
 /** Connections that are not given once the process must not go on. */
 export const whileFit = (sessions: Sessions, watch: LedgerWatch): Sessions => ({
   health: sessions.health,
-  async reserve() {
+  patience: sessions.patience,
+  async reserve(exchangeMs) {
     watch.refuseUnfit();
-    return sessions.reserve();
+    return sessions.reserve(exchangeMs);
   },
 });
