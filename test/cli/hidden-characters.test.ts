@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import type { Command } from "commander";
 import { buildProgram } from "../../src/cli/program.ts";
 import type { CommandLineTools } from "../../src/cli/tools.ts";
@@ -8,11 +6,12 @@ import { hasHiddenCharacters } from "../../src/core/hidden-characters.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { sendExample } from "../../src/services/admin/deliveries.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
-import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodPurchases } from "../support/good-purchases.ts";
+import { openTestLedger } from "../support/ledger.ts";
 import { openMarket } from "../support/market.ts";
+import { removeLedgerFolder } from "../support/new-ledger.ts";
 import { createCaller, createStage, must, SCRIPTED, type Stage } from "../support/stage.ts";
 
 describe("text that is given", () => {
@@ -193,8 +192,8 @@ describe("text that an older version let in, or that a stranger sent", () => {
     "UPDATE agents SET name = ?1, identity = 'did:key:' || ?1",
     "UPDATE webhooks SET url = ?1",
     "UPDATE webhook_deliveries SET response_start = ?1, response_code = NULL",
-    "UPDATE purchases SET url = ?1, quoted_payee = iif(quoted_payee IS NULL, NULL, ?1)",
-    "UPDATE audit_entries SET subject = ?1, after = json_object('name', ?1)",
+    "UPDATE purchases SET url = ?1, quoted_payee = CASE WHEN quoted_payee IS NULL THEN NULL ELSE ?1 END",
+    `UPDATE audit_entries SET subject = ?1, after = '{"name":' || ?2 || '}'`,
   ];
   let folder: string;
   let ctx: TestContext;
@@ -217,20 +216,20 @@ describe("text that an older version let in, or that a stranger sent", () => {
       PURCHASE: before.reader.purchases.list(stage, null, 1)[0]!.id,
     });
     await before.store.close();
-    const raw = new Database(ledgerFile(folder));
-    raw.run("PRAGMA ignore_check_constraints = ON");
-    const triggers = raw
-      .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-      .all();
-    for (const { name } of triggers) raw.run(`DROP TRIGGER "${name}"`);
-    for (const write of WRITES) expect([write, raw.query(write).run(EVIL).changes]).not.toEqual([write, 0]);
-    raw.close();
+    const { unguarded, change, close } = openTestLedger(folder);
+    unguarded(() => {
+      for (const write of WRITES) {
+        const given = write.includes("?2") ? [EVIL, JSON.stringify(EVIL)] : [EVIL];
+        expect([write, change(write, ...given)]).not.toEqual([write, 0]);
+      }
+    });
+    close();
     ctx = createTestContext({ x402: market.x402 }, folder);
     cli = createCommandLine(ctx);
   });
   afterAll(async () => {
     await ctx.store.close();
-    rmSync(folder, { recursive: true });
+    removeLedgerFolder(folder);
   });
 
   const LINES = [

@@ -1,12 +1,15 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createBackupChild } from "../../src/platform/backup-child.ts";
 import { openTestLedger } from "../support/ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { makeOrganisation } from "../support/organisations.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 import { createStage } from "../support/stage.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** Backups beside a server that is a process of its own, and under load. */
 

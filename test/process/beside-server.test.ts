@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { createClient } from "../support/client.ts";
+import { databaseSettings } from "../support/database-settings.ts";
+import { removeLedgerFolder } from "../support/new-ledger.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 
 /** On one folder run at most one server, and any number of commands beside it. */
 
@@ -18,7 +21,7 @@ let agent: Json;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-beside-"));
   mkdirSync(join(folder, "data"));
-  program = createProgram(SOURCE, folder);
+  program = createProgram(SOURCE, folder, databaseSettings(folder));
   const { organisation } = await program.command(
     ...["organisations", "create", "--name", "Beside", "--owner-email", "owner@example.com"],
     ...["--owner-password", "correct horse battery staple"],
@@ -29,7 +32,7 @@ beforeEach(async () => {
 }, TEST_MS);
 afterEach(async () => {
   await program.killAll();
-  rmSync(folder, { recursive: true, force: true });
+  removeLedgerFolder(folder);
 });
 
 const client = () => createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
@@ -49,7 +52,7 @@ const open = (as: Record<string, string>) =>
     { as },
   );
 
-test(
+onlyEmbedded(import.meta.path).test(
   "a second server refuses to start and says why; the first goes on; when it has ended, the next may start",
   async () => {
     const second = await program.serve().catch(() => null);

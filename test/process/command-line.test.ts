@@ -1,22 +1,27 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { databaseSettings } from "../support/database-settings.ts";
+import { ENGINE } from "../support/engine.ts";
+import { removeLedgerFolder } from "../support/new-ledger.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const PROCESS_TIMEOUT_MS = 10_000;
+/** A ledger in a database is named by the environment. */
+const DATA = ENGINE === "embedded" ? ["--data", "ledger"] : [];
 
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeLedgerFolder(folder));
 
-/** The program as a process of its own, with an empty environment and a folder of its own. */
+/** The program as a process of its own, with a folder of its own and nothing in its environment but the database. */
 async function holdfast(args: readonly string[], stdin = "") {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd: folder,
-    env: {},
+    env: databaseSettings(folder),
     stdin: Buffer.from(stdin),
     stdout: "pipe",
     stderr: "pipe",
@@ -35,13 +40,13 @@ test(
   async () => {
     const owner = ["--owner-email", "ada@example.com", "--owner-password-file", "-"];
     const created = await holdfast(
-      ["organisations", "create", "--name", "Acme", ...owner, "--data", "ledger", "--json"],
+      ["organisations", "create", "--name", "Acme", ...owner, ...DATA, "--json"],
       "correct horse\n",
     );
     expect([created.code, created.err]).toEqual([0, ""]);
     const { organisation } = JSON.parse(created.out);
 
-    const account = ["--organisation", organisation.id, "--mode", "sandbox", "--data", "ledger", "--json"];
+    const account = ["--organisation", organisation.id, "--mode", "sandbox", ...DATA, "--json"];
     const processes = await Promise.all([
       ...["one", "two", "three"].map((name) => holdfast(["agents", "create", ...account, "--name", name])),
       ...["1", "20", "300"].map((amount) => holdfast(["balances", "fund", ...account, "--amount", amount])),
@@ -52,7 +57,7 @@ test(
     expect(JSON.parse(shown.out).balances).toEqual([
       { asset: "USDC", available: "321", held: "0", paid: "0" },
     ]);
-    expect(await holdfast(["audit", "--data", "ledger", "--json"])).toEqual({
+    expect(await holdfast(["audit", ...DATA, "--json"])).toEqual({
       code: 0,
       out: '{"object":"audit","ok":true,"problems":[]}\n',
       err: "",
@@ -63,7 +68,7 @@ test(
 );
 
 test("a failure exits 1: a sentence on stderr, or with --json the error's body; nothing on stdout", async () => {
-  const line = ["keys", "create", "--agent", "agt_none", "--data", "ledger"];
+  const line = ["keys", "create", "--agent", "agt_none", ...DATA];
   expect(await holdfast(line)).toEqual({
     code: 1,
     out: "",

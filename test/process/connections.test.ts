@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { listen } from "../../src/app/listener.ts";
 import { DEFAULTS } from "../../src/config.ts";
 import { createProgram, type Json, SOURCE } from "../crash/program.ts";
+import { databaseSettings } from "../support/database-settings.ts";
+import { removeLedgerFolder } from "../support/new-ledger.ts";
 import { until } from "../support/until.ts";
 
 /** What takes seconds: connections that fall silent, and a server or a process that has few connections or descriptors. */
@@ -108,7 +110,7 @@ describe.skipIf(process.platform !== "linux")("a server", () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-connections-"));
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => removeLedgerFolder(folder));
 
   /** Runs `use` while the server runs, and gives what it logged. */
   async function whileServing(
@@ -116,7 +118,7 @@ describe.skipIf(process.platform !== "linux")("a server", () => {
     use: (server: { readonly url: URL; readonly pids: readonly number[] }) => Promise<void>,
     executable = SOURCE,
   ): Promise<readonly Json[]> {
-    const program = createProgram(executable, folder, settings);
+    const program = createProgram(executable, folder, { ...databaseSettings(folder), ...settings });
     try {
       const server = await program.serve();
       await use({ url: new URL(server.url), pids: program.processes() });

@@ -1,9 +1,12 @@
 /** Runs what the documentation has people type, page by page, in one shell, and compares what it prints. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { MARKDOWN_PAGES } from "../../src/docs/contents.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const DOCS = resolve(import.meta.dir, "../../src/docs");

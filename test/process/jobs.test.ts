@@ -4,6 +4,8 @@ import { join, resolve } from "node:path";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { sendExample } from "../../src/services/admin/deliveries.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { databaseSettings } from "../support/database-settings.ts";
+import { ENGINE } from "../support/engine.ts";
 import { makeOrganisation, must } from "../support/organisations.ts";
 import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
@@ -47,8 +49,13 @@ type Environment = Readonly<Record<string, string>>;
 
 /** Runs a command on the folder: its exit code, what it prints, and what it logs. */
 async function command(args: readonly string[], environment: Environment = {}) {
-  const child = Bun.spawn([process.execPath, MAIN, ...args, "--json", "--data", folder.folder], {
-    env: { HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8", ...environment },
+  const child = Bun.spawn([process.execPath, MAIN, ...args, "--json"], {
+    env: {
+      ...databaseSettings(folder.folder),
+      HOLDFAST_DATA: folder.folder,
+      HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8",
+      ...environment,
+    },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -77,7 +84,6 @@ const JOBS = [
   ...[
     "agents",
     "anchor",
-    "audit",
     "deadlines",
     "key-uses",
     "ledger",
@@ -88,18 +94,18 @@ const JOBS = [
     "recover",
     "reminders",
   ],
-  ...["retention", "sign-in-failures", "troubles", "wal-checkpoint", "webhooks"],
+  ...["retention", "sign-in-failures", "troubles", "webhooks"],
+  ...(ENGINE === "embedded" ? ["audit", "wal-checkpoint"] : ["rates", "shared-memory"]),
 ];
 
 test(
-  "the server has all of its jobs, and with a folder for backups that one too",
+  "the server has all of its jobs, and with a folder for backups, which the embedded engine has, that one too",
   async () => {
     const backups = join(folder.folder, "backups");
     mkdirSync(backups);
-    for (const [settings, expected] of [
-      [{}, JOBS],
-      [{ BACKUP_FOLDER: backups }, [...JOBS, "backup"]],
-    ] as const) {
+    const withBackups = ENGINE === "embedded" ? [{ BACKUP_FOLDER: backups }] : [];
+    for (const settings of [{}, ...withBackups]) {
+      const expected = "BACKUP_FOLDER" in settings ? [...JOBS, "backup"] : JOBS;
       const server = await folder.start("1", { METRICS_TOKEN, ...settings });
       const metrics = await fetch(`${server.url}/metrics`, {
         headers: { authorization: `Bearer ${METRICS_TOKEN}` },

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { databaseSettings } from "../support/database-settings.ts";
+import { removeLedgerFolder } from "../support/new-ledger.ts";
 
 /** `holdfast serve` as its operator sees it: the log, health and metrics, and the commands beside it. */
 
@@ -21,13 +23,18 @@ beforeAll(async () => {
 afterAll(async () => {
   server.kill("SIGKILL");
   await server.exited;
-  rmSync(folder, { recursive: true, force: true });
+  removeLedgerFolder(folder);
 });
 
 const start = (...args: readonly string[]) =>
   Bun.spawn([process.execPath, MAIN, ...args], {
     cwd: folder,
-    env: { HOLDFAST_DATA: join(folder, "data"), HOLDFAST_PORT: "0", HOLDFAST_METRICS_TOKEN: TOKEN },
+    env: {
+      ...databaseSettings(folder),
+      HOLDFAST_DATA: join(folder, "data"),
+      HOLDFAST_PORT: "0",
+      HOLDFAST_METRICS_TOKEN: TOKEN,
+    },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -1,9 +1,12 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { onTerminal } from "../support/pseudo-terminal.ts";
+
+const { afterAll, beforeAll, test } = onlyEmbedded(import.meta.path);
 
 /** Commands that take long, on a terminal and in a pipe: here they wait for another process's transaction. */
 

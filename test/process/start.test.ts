@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   copyFileSync,
   existsSync,
@@ -14,6 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProgram, type Json, SOURCE } from "../crash/program.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
+
+const { afterEach, beforeEach, test } = onlyEmbedded(import.meta.path);
 
 /** A server that cannot start says why, ends, and leaves nothing behind. And what a start repairs. */
 

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseCheckpoint } from "../../src/core/checkpoint.ts";
 import { parseSignedNote } from "../../src/core/signed-note.ts";
 import type { Json } from "../support/client.ts";
+import { databaseSettings } from "../support/database-settings.ts";
+import { openTestLedger } from "../support/ledger.ts";
+import { copyLedgerFolder, removeLedgerFolder } from "../support/new-ledger.ts";
 import { until } from "../support/until.ts";
 
 /** Two servers that witness each other, each a process of its own; one of them is then given another past. */
@@ -26,13 +29,17 @@ beforeEach(() => {
 afterEach(async () => {
   for (const server of servers) server.kill("SIGKILL");
   await Promise.all(servers.map(({ exited }) => exited));
+  for (const name of ["one", "other", "copy"]) removeLedgerFolder(join(folder, name));
   rmSync(folder, { recursive: true, force: true });
 });
 
 const spawn = (args: readonly string[], settings: Settings, stderr: "pipe" | number = "pipe") =>
   Bun.spawn([...PROGRAM, ...args, "--json"], {
     cwd: folder,
-    env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+    env: {
+      ...databaseSettings(settings.DATA!),
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+    },
     stdout: "pipe",
     stderr,
   });
@@ -160,7 +167,7 @@ test(
 
     // The ledger as it is now, which goes on in two ways.
     await stop(first);
-    cpSync(join(folder, "one"), join(folder, "copy"), { recursive: true });
+    copyLedgerFolder(join(folder, "one"), join(folder, "copy"));
     first = await serve(one);
     await openWarrants(one, keys[0]!, 4);
     await until("the longer log is signed", isSignedByTwo(one, 7));
@@ -169,8 +176,8 @@ test(
     expect(agreed).toMatchObject({ code: 0, body: { ok: true, witness: { size: 7, agrees_to: 7 } } });
 
     await stop(first);
-    rmSync(join(folder, "one"), { recursive: true });
-    cpSync(join(folder, "copy"), join(folder, "one"), { recursive: true });
+    removeLedgerFolder(join(folder, "one"));
+    copyLedgerFolder(join(folder, "copy"), join(folder, "one"));
     // It is shorter at first than what was signed.
     const cut = await run(["audit", "--witness", url], one);
     expect(cut).toMatchObject({ code: 1, body: { ok: false, witness: { size: 7, agrees_to: 3 } } });
@@ -198,16 +205,10 @@ test(
     );
     await stop(first);
     expect((await noteOf(other)).signers).toHaveLength(2);
-    const { stdout } = Bun.spawnSync([process.execPath, "-e", READ, join(folder, "one", "holdfast.db")]);
-    expect(JSON.parse(stdout.toString())).toEqual([3]);
+    const ledger = openTestLedger(join(folder, "one"));
+    expect(ledger.rows("SELECT size FROM cosignatures ORDER BY size")).toEqual([{ size: 3n }]);
+    ledger.close();
     await stop(second);
   },
   TIMEOUT_MS,
 );
-
-/** The sizes at which the log has signatures of witnesses. */
-const READ = `
-  const { Database } = require("bun:sqlite");
-  const database = new Database(process.argv[1], { readonly: true });
-  console.log(JSON.stringify(database.query("SELECT size FROM cosignatures ORDER BY size").all().map(({ size }) => size)));
-`;

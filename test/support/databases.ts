@@ -35,22 +35,28 @@ function named(server: string, database: string): string {
   return url.href;
 }
 
+const nameOf = (url: string): string => new URL(url).pathname.slice(1);
+
 function atServer(): string {
   if (SERVER === null) throw new Error("these tests run on the embedded engine");
   return SERVER;
 }
 
-/** Makes a database that has all tables and no row, and answers its address. */
-export function newDatabase(): string {
+/**
+ * Makes a database and answers its address.
+ *
+ * @param of the address of the database that it is a copy of, to which nobody is connected; by default it has all tables and no row
+ */
+export function newDatabase(of = named(atServer(), `template_${process.pid}`)): string {
   made += 1;
   const name = `test_${process.pid}_${made}`;
   // A copy of the files costs half of what one by the log does.
-  runScript(atServer(), `CREATE DATABASE ${name} TEMPLATE template_${process.pid} STRATEGY file_copy`);
+  runScript(atServer(), `CREATE DATABASE ${name} TEMPLATE ${nameOf(of)} STRATEGY file_copy`);
   return named(atServer(), name);
 }
 
 /** Deletes a database, whoever is still connected. The server may wait for them, so nobody waits for it. */
 export function dropDatabase(url: string): void {
   openSyncSql(url).close();
-  runBeside(atServer(), `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
+  runBeside(atServer(), `DROP DATABASE ${nameOf(url)} WITH (FORCE)`);
 }

@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Json } from "./client.ts";
+import { databaseSettings } from "./database-settings.ts";
+import { removeLedgerFolder } from "./new-ledger.ts";
 
 /** The executable, in a folder of its own, as somebody who downloaded it runs it. */
 
@@ -55,6 +57,7 @@ export function install(
   const authorities = join(root, "authority.pem");
   if (authority !== null) writeFileSync(authorities, authority);
   const env = {
+    ...databaseSettings(folder),
     ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
     ...(authority !== null && { NODE_EXTRA_CA_CERTS: authorities }),
   };
@@ -84,6 +87,7 @@ export function install(
     async remove() {
       for (const server of servers) server.kill("SIGKILL");
       await Promise.all(servers.map(({ exited }) => exited));
+      removeLedgerFolder(folder);
       rmSync(root, { recursive: true, force: true });
     },
   };

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
@@ -21,7 +21,7 @@ const databases = new Map<string, string>();
 export function newLedgerFolder(root = TEMPORARY): string {
   const folder = newFolder(root);
   if (ENGINE === "postgres") {
-    databases.set(folder, newDatabase());
+    makeDatabase(folder);
     return folder;
   }
   migrated ??= migratedFile();
@@ -29,11 +29,22 @@ export function newLedgerFolder(root = TEMPORARY): string {
   return folder;
 }
 
+/** Makes the database that is the ledger of a folder, unless it is made: a process of its own needs it before anybody looks into it. */
+export function makeDatabase(folder: string): void {
+  if (!databases.has(folder)) databases.set(folder, newDatabase());
+}
+
 /** The address of the database that is the ledger of this folder. */
 export function databaseOf(folder: string): string {
   const url = databases.get(folder);
   if (url === undefined) throw new Error(`no database was made for ${folder}`);
   return url;
+}
+
+/** Copies a data folder and its ledger, which nobody uses meanwhile. */
+export function copyLedgerFolder(from: string, to: string): void {
+  if (existsSync(from)) cpSync(from, to, { recursive: true });
+  if (ENGINE === "postgres") databases.set(to, newDatabase(databaseOf(from)));
 }
 
 /** Removes a data folder and its ledger, which nobody may use any more. */

@@ -20,6 +20,13 @@ export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
   "test/http/other-process.test.ts": "which reads of the embedded engine share a snapshot",
   "test/http/restored.test.ts": OF_BACKUPS,
   "test/jobs/deposits.test.ts": "restores a copy of the embedded engine's file",
+  "test/process/backup.test.ts": OF_BACKUPS,
+  "test/process/beside-server.test.ts":
+    "one server on a folder; test/postgres has several on a database, and test/crash kills them",
+  "test/process/documentation.test.ts":
+    "what the pages say to type, on data folders, whatever the tests run on",
+  "test/process/progress.test.ts": "waits while another process writes to the embedded engine's file",
+  "test/process/start.test.ts": "what a start finds in a data folder; test/postgres starts on databases",
   "test/platform/audit-child.test.ts": OF_ITS_FILE,
   "test/platform/wal-checkpoint-child.test.ts": "copies the write-ahead log of the embedded engine",
   "test/store/audit-anchors.test.ts": OF_ITS_FILE,

@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { docsUrlOf } from "../../src/app/urls.ts";
-import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config.ts";
 import type { Purchase } from "../../src/core/x402/purchase.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
@@ -19,7 +17,9 @@ import {
   type Reply,
   type SendOptions,
 } from "../support/client.ts";
+import { databaseSecrets } from "../support/database-settings.ts";
 import { openTestLedger } from "../support/ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "../support/new-ledger.ts";
 import { noContradiction, noFault } from "../support/no-fault.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
@@ -65,11 +65,16 @@ export const SPEC = {
 
 /** @param walletFunds the wallet's balance, in the token's smallest unit */
 export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buyer> {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-buyer-"));
+  const folder = newLedgerFolder(tmpdir());
   const wallet = await chain.wallet(walletFunds);
   const config = must(readConfig({ ...testSettings(folder), ...settingsOf(chain) }, {}));
   const signingKey = newSigningKey();
-  const secrets = { ...NO_SECRETS, signingKey, x402SandboxKey: wallet.key, x402LiveKey: wallet.key };
+  const secrets = {
+    ...databaseSecrets(folder),
+    signingKey,
+    x402SandboxKey: wallet.key,
+    x402LiveKey: wallet.key,
+  };
   const opened = await openForCommands(config, secrets);
   let aheadMs = 0;
   const { ctx: real, close } = atTime(opened.ctx, folder, () => Date.now() + aheadMs);
@@ -133,7 +138,7 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
       closeReader();
       await close();
       await opened.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeLedgerFolder(folder);
       if (problems.length > 0)
         throw new Error(`the ledger disagrees with itself: ${JSON.stringify(problems)}`);
     },

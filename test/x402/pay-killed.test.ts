@@ -4,7 +4,6 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Address, Hex } from "viem";
@@ -14,7 +13,9 @@ import { readConfig } from "../../src/config.ts";
 import type { Phase } from "../../src/core/x402/purchase.ts";
 import { cheapPasswords } from "../support/cheap-passwords.ts";
 import { type Client, type Credentials, createClient } from "../support/client.ts";
+import { databaseSecrets, databaseSettings } from "../support/database-settings.ts";
 import { openTestLedger } from "../support/ledger.ts";
+import { newLedgerFolder, removeLedgerFolder } from "../support/new-ledger.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
 import { until } from "../support/until.ts";
@@ -254,11 +255,11 @@ type Machine = Awaited<ReturnType<typeof openMachine>>;
 type Server = Awaited<ReturnType<Machine["serve"]>>;
 
 async function openMachine(chain: Chain, wallet: Wallet) {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-killed-"));
+  const folder = newLedgerFolder(tmpdir());
   const settings = { ...testSettings(folder), ...settingsOf(chain), X402_SANDBOX_KEY: wallet.key };
   const { X402_SANDBOX_KEY: _, ...open } = settings;
   const config = must(readConfig(open, {}));
-  const { ctx: real, close } = await openForCommands(config);
+  const { ctx: real, close } = await openForCommands(config, databaseSecrets(folder));
   const reading = openTestLedger(folder);
   const ctx = {
     ...real,
@@ -269,7 +270,10 @@ async function openMachine(chain: Chain, wallet: Wallet) {
   const spawn = (args: readonly string[]) => {
     const child = Bun.spawn([process.execPath, ...args], {
       cwd: folder,
-      env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+      env: {
+        ...databaseSettings(folder),
+        ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+      },
       stdout: "pipe",
       stderr: "inherit",
     });
@@ -296,7 +300,7 @@ async function openMachine(chain: Chain, wallet: Wallet) {
       await Promise.all(children.map(({ exited }) => exited));
       reading.close();
       await close();
-      rmSync(folder, { recursive: true, force: true });
+      removeLedgerFolder(folder);
     },
   };
 }

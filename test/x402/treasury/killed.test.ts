@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { createCommandLine } from "../../support/command-line.ts";
+import { databaseSettings } from "../../support/database-settings.ts";
 import { testSettings } from "../../support/server.ts";
 import { openServerFolder, type ServerFolder } from "../../support/server-process.ts";
 import { createStage, must, open, type Stage, settle, warrantIn } from "../../support/stage.ts";
@@ -60,7 +61,10 @@ async function run(commits = 0, onStart = (_: Bun.Subprocess) => {}): Promise<"k
     ...{ TREASURY_SANDBOX_KEY: TREASURY_KEY, TREASURY_CONFIRMATIONS: "3" },
   };
   const child = Bun.spawn([process.execPath, JOBS, chain.url, `${commits}`], {
-    env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+    env: {
+      ...databaseSettings(folder.folder),
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+    },
     ...{ cwd: folder.folder, stdout: "inherit", stderr: "pipe" },
   });
   children.push(child);

@@ -1,7 +1,5 @@
 /** The sandbox takes test networks only, and live takes none, whichever side tries it. */
-import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import { install, PROGRAM } from "../../support/executable.ts";
 import { type Chain, startChain } from "../chain.ts";
 import { type Node, startNode } from "../node.ts";
@@ -69,14 +67,14 @@ describe("the ledger of a sandbox", () => {
   test("takes no other chain, and no other rail, from whoever writes into its file", async () => {
     await treasury.payUntil();
     await treasury.expectAllPaid();
-    using file = new Database(join(treasury.ctx.folder, "holdfast.db"));
+    const { change } = treasury.ctx.ledger;
     for (const table of ["rail_states", "treasury_watches", "payout_transactions"])
       for (const chainId of [1, 8_453])
-        expect(() => file.run(`UPDATE ${table} SET chain_id = ${chainId}`), table).toThrow();
+        expect(() => change(`UPDATE ${table} SET chain_id = ${chainId}`), table).toThrow();
     for (const table of ["payouts", "payout_transactions"])
-      expect(() => file.run(`UPDATE ${table} SET rail = 'live_evm'`), table).toThrow();
+      expect(() => change(`UPDATE ${table} SET rail = 'live_evm'`), table).toThrow();
     for (const table of ["rail_states", "treasury_watches"])
-      expect(() => file.run(`UPDATE ${table} SET mode = 'live'`), table).toThrow();
+      expect(() => change(`UPDATE ${table} SET mode = 'live'`), table).toThrow();
   });
 
   test("sends nothing to, and takes nothing from, an endpoint of another chain", async () => {
