@@ -1,4 +1,4 @@
-import { expect } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
 
-const { afterEach, beforeEach, describe, test } = onlyEmbedded(import.meta.path);
+const embedded = onlyEmbedded(import.meta.path);
 
 /** A clock that jumps, forwards or back: what is due happens once, and nothing waits until the old time comes again. */
 
@@ -186,7 +186,7 @@ describe("when the clock jumps", () => {
   });
 });
 
-describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (Debian's libfaketime)", () => {
+embedded.describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (Debian's libfaketime)", () => {
   const TEST_MS = 120_000;
   let folder: string;
   let program: Program;

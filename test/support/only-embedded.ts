@@ -12,7 +12,8 @@ const OF_FAULTS = "faults of the disk and of SQLite's statements";
 export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
   "test/cli/backup-verified.test.ts": OF_BACKUPS,
   "test/cli/backup.test.ts": OF_BACKUPS,
-  "test/faults/clock-jumps.test.ts": OF_FAULTS,
+  "test/faults/clock-jumps.test.ts":
+    "a server whose clock is not the database's; test/postgres sees that it is refused",
   "test/faults/disk-full.test.ts": OF_FAULTS,
   "test/faults/every-column.test.ts": OF_ITS_FILE,
   "test/faults/fail-at-n.test.ts": OF_FAULTS,
