@@ -1,6 +1,7 @@
 import { until } from "../support/until.ts";
 import type { Knowledge } from "./knowledge.ts";
 import { createKnownMoney, type KnownMoney } from "./known-money.ts";
+import { UNSHARED } from "./load.ts";
 import { createTasks, type Task } from "./money-tasks.ts";
 import type { Credentials, Parties } from "./parties.ts";
 import type { Attempt, Program } from "./program.ts";
@@ -163,6 +164,7 @@ async function submitForm(
   as: Credentials,
 ): Promise<Attempt> {
   const response = await fetch(`${url}/console/money/payouts/${path}`, {
+    ...UNSHARED,
     method: "POST",
     headers: { ...as, origin: `http://localhost:${new URL(url).port}`, "sec-fetch-site": "same-origin" },
     body: new URLSearchParams({ ...fields, _key: crypto.randomUUID(), _mode: mode }),
