@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { postgresSettings } from "../postgres/settings.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { postgresSettings } from "../support/postgres-settings.ts";
 import { prepareLedger, type RunningServer, startServer } from "./holdfast.ts";
 import { loadBeside, type Target } from "./load.ts";
 import { CONNECTIONS, inWords, type Scale, say } from "./scale.ts";

@@ -1,6 +1,6 @@
-import { startFaultyProxy } from "../postgres/proxy.ts";
-import { postgresSettings } from "../postgres/settings.ts";
+import { startFaultyProxy } from "../support/faulty-proxy.ts";
 import { startPostgres } from "../support/postgres-server.ts";
+import { postgresSettings } from "../support/postgres-settings.ts";
 import { until } from "../support/until.ts";
 import { type Fault, killOne, type Parts } from "./faults.ts";
 import { createFront, type Front } from "./front.ts";

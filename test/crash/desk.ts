@@ -1,5 +1,7 @@
+import { until } from "../support/until.ts";
 import type { Knowledge } from "./knowledge.ts";
 import { createKnownMoney, type KnownMoney } from "./known-money.ts";
+import { UNSHARED } from "./load.ts";
 import { createTasks, type Task } from "./money-tasks.ts";
 import type { Credentials, Parties } from "./parties.ts";
 import type { Attempt, Program } from "./program.ts";
@@ -39,6 +41,11 @@ const AGAIN = "money in and out, done again after a kill";
 const LATE = "forms that came after a sign-in had ended";
 export const DESK_TALLY = [...Object.values(DONE), WRONG, LATE, AGAIN] as const;
 
+/** What somebody gets where too many want the same. It is asked for again. */
+const BUSY = "rate_limit_exceeded";
+/** How long what was not answered is done again. */
+const AGAIN_MS = 60_000;
+
 /** What somebody gets whose sign-in has ended. Nothing was done then. */
 const SIGNED_OUT = "not_authenticated";
 
@@ -71,7 +78,7 @@ export function createDesk(
       return null;
     });
     const isWhole = answer !== null && (answer.refused === null || answer.refused === task.refusal);
-    return breaking && !isWhole ? null : answer;
+    return (breaking && !isWhole) || answer?.refused === BUSY ? null : answer;
   }
 
   function learn(task: Task, answer: NonNullable<Attempt>): void {
@@ -120,10 +127,17 @@ export function createDesk(
     },
     async again(url) {
       begin();
-      for (const task of unanswered.splice(0)) {
-        await act(task, url);
-        count(AGAIN);
-      }
+      await until(
+        "everything is done that was not answered",
+        async () => {
+          for (const task of unanswered.splice(0)) {
+            await act(task, url);
+            count(AGAIN);
+          }
+          return unanswered.length === 0;
+        },
+        AGAIN_MS,
+      );
     },
   };
 }
@@ -150,6 +164,7 @@ async function submitForm(
   as: Credentials,
 ): Promise<Attempt> {
   const response = await fetch(`${url}/console/money/payouts/${path}`, {
+    ...UNSHARED,
     method: "POST",
     headers: { ...as, origin: `http://localhost:${new URL(url).port}`, "sec-fetch-site": "same-origin" },
     body: new URLSearchParams({ ...fields, _key: crypto.randomUUID(), _mode: mode }),

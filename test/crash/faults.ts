@@ -1,4 +1,4 @@
-import type { FaultyProxy } from "../postgres/proxy.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
 import type { Postgres } from "../support/postgres-server.ts";
 import type { Server } from "./program.ts";
 import type { Random } from "./random.ts";

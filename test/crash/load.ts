@@ -55,9 +55,16 @@ function checkAnswer(sent: Sent, answer: Answer, { isTwin = false, hasJumped = f
   throw new Error(`${sent.path} with the key ${sent.key} answered ${answer.status}: ${answer.text}`);
 }
 
+/**
+ * Each request has a connection of its own: of several servers each gets some, and no server ends one because nothing came for long, in
+ * the moment in which something does.
+ */
+export const UNSHARED = { keepalive: false } as const;
+
 /** Sends a request. Rejects where the answer does not come whole. */
 export async function send(url: string, { key, path, body, as }: Sent): Promise<Answer> {
   const response = await fetch(url + path, {
+    ...UNSHARED,
     method: "POST",
     headers: { ...as, "content-type": "application/json", "idempotency-key": key },
     body,
@@ -227,7 +234,7 @@ async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Prom
 }
 
 export async function readWarrant(url: string, { id, as }: KnownWarrant) {
-  const response = await fetch(`${url}/v1/warrants/${id}`, { headers: as });
+  const response = await fetch(`${url}/v1/warrants/${id}`, { ...UNSHARED, headers: as });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${id} reads back as ${response.status}: ${text}`);
   return JSON.parse(text);

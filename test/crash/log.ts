@@ -13,6 +13,7 @@ import { growingTree, hashesAt, nodesOf, TILE_WIDTH, type TileReader } from "../
 import { verifyEd25519 } from "../../src/platform/note-keys.ts";
 import { until } from "../support/until.ts";
 import { openLeft } from "./checks.ts";
+import { UNSHARED } from "./load.ts";
 import type { Program } from "./program.ts";
 
 /** The log as a monitor follows it: what it has shown must stay true after every crash. */
@@ -62,7 +63,7 @@ export function createMonitor(folder: string): Monitor {
   }
 
   async function look(url: string, mayBreak = false): Promise<Seen | null> {
-    const response = await fetch(`${url}${LOG}/checkpoint`);
+    const response = await fetch(`${url}${LOG}/checkpoint`, UNSHARED);
     const note = await response.text();
     if (response.status === 404 || (mayBreak && response.status >= 500)) return null;
     assert.equal(response.status, 200, note);
@@ -141,7 +142,7 @@ function columnOf(folder: string, sql: string): readonly string[] {
 }
 
 async function bytesAt(url: string): Promise<Uint8Array> {
-  const response = await fetch(url);
+  const response = await fetch(url, UNSHARED);
   assert.equal(response.status, 200, url);
   return new Uint8Array(await response.arrayBuffer());
 }

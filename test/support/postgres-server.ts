@@ -10,6 +10,8 @@ const USER = "holdfast";
 /** A test's alone, on loopback: nobody else reads it. */
 const PASSWORD = "only-for-tests";
 const START_MS_MAX = 60_000;
+/** On a machine that has much else to do. */
+const CONNECT_S_MAX = 20;
 
 /** A PostgreSQL of its own, on loopback and in a temporary folder, that a test may kill. */
 export type Postgres = {
@@ -176,8 +178,11 @@ async function run(cluster: Cluster): Promise<Postgres> {
   let databases = 0;
   const { url } = cluster;
 
-  async function runStatements(text: string): Promise<readonly Record<string, unknown>[]> {
-    const sql = new SQL(url(), { max: 1, connectionTimeout: 1 });
+  async function runStatements(
+    text: string,
+    connectionTimeout = CONNECT_S_MAX,
+  ): Promise<readonly Record<string, unknown>[]> {
+    const sql = new SQL(url(), { max: 1, connectionTimeout });
     try {
       const results = (await sql.unsafe(text).simple()) as Record<string, unknown>[][];
       const last = results.at(-1);
@@ -192,7 +197,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
       "PostgreSQL accepts connections",
       async () => {
         if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${await log.text()}`);
-        return runStatements("SELECT 1").catch(() => false as const);
+        return runStatements("SELECT 1", 1).catch(() => false as const);
       },
       START_MS_MAX,
     );
@@ -214,7 +219,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
       return child.pid;
     },
     url,
-    run: runStatements,
+    run: (text) => runStatements(text),
     kill,
     async createDatabase() {
       databases += 1;
