@@ -28,6 +28,7 @@ import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { receiptAssets, receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
+import type { Instance } from "./core/instance.ts";
 import { NO_PROGRESS, type Progress } from "./core/progress.ts";
 import { isoTime } from "./core/time.ts";
 import type { WebhookEndpoint } from "./core/webhook.ts";
@@ -119,9 +120,7 @@ async function startLocked(
   const { store, newestIdTime, finishWalCheckpoint, database, instances, shared, unfit } = ledger;
   opened.defer(store.close);
   if (shared) opened.defer(shared.close);
-  const [endpoints, { restoredAt }] = await store.read((reader) =>
-    Promise.all([reader.webhooks.enabled(), reader.instance.get()]),
-  );
+  const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const trust = trustOfServer(config, secrets, endpoints);
   if (isRefusal(trust)) return trust;
   const { ctx, warmUp, evaluators } = composeContext(
@@ -136,7 +135,7 @@ async function startLocked(
   opened.defer(instances.leave);
   const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
   if (differs) return differs;
-  await recover(ctx, finishWalCheckpoint);
+  const { restoredAt } = await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
@@ -165,8 +164,7 @@ async function startLocked(
       docsUrl: docsUrlOf(config, port),
       pages: receiptAssets,
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
-      rateLimits: config.rateLimits,
-      ...sharing.options,
+      ...{ rateLimits: config.rateLimits, ...sharing.options },
       trustedProxies: config.trustProxy,
       secretHashes: { worker: hashOf(secrets.workerSecret), messaging: hashOf(secrets.messagingSecret) },
       onFault: (error, requestId, who) =>
@@ -209,7 +207,8 @@ function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly Web
   return isRefusal(sigstoreRoot) ? sigstoreRoot : { keys, witnessSeed: () => witnessKey, ...sigstoreRoot };
 }
 
-async function recover(ctx: Context, finishWalCheckpoint: (() => void) | null): Promise<void> {
+/** Ends what was left unfinished, and warns. Answers the instance as it began. */
+async function recover(ctx: Context, finishWalCheckpoint: (() => void) | null): Promise<Instance> {
   const instance = await ctx.store.read((reader) => reader.instance.get());
   if (awaitsAcknowledgement(instance)) {
     logWarning("no live money moves until `holdfast restore acknowledge`", {
@@ -236,4 +235,5 @@ async function recover(ctx: Context, finishWalCheckpoint: (() => void) | null): 
   } catch (error) {
     onStartFault(error);
   }
+  return instance;
 }

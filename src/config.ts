@@ -15,7 +15,7 @@ import { type MailServer, parseMailFrom, parseMailServer } from "./core/mail-set
 import { parseBotApi, parseBotToken, parseWebhookSecret } from "./core/messaging-settings.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import { parsePushContact } from "./core/push.ts";
-import type { RateLimits } from "./core/rate.ts";
+import { type RateLimits, rateLimitsOf } from "./core/rate.ts";
 import {
   type Given,
   integer,
@@ -326,11 +326,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   fetchSeconds: values.FETCH_SECONDS ?? 10,
   trustProxy: (values.TRUST_PROXY ?? []).map(parseNetwork).filter((network) => network !== null),
   connections: values.CONNECTIONS ?? null,
-  rateLimits: {
-    read: values.RATE_READ ?? 600,
-    write: values.RATE_WRITE ?? 60,
-    bench: values.RATE_BENCH ?? 30,
-  },
+  rateLimits: rateLimitsOf(values.RATE_READ, values.RATE_WRITE, values.RATE_BENCH),
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
   contentBytes: values.CONTENT_BYTES ?? 1024 ** 3,
   ...{ capsuleDays: values.CAPSULE_DAYS ?? 90, capsuleBytes: values.CAPSULE_BYTES ?? 1024 ** 3 },

@@ -38,6 +38,9 @@ export async function sharedSettings(
   return {
     HOLDFAST_BASE_URL: baseUrl,
     HOLDFAST_EVM_RPC: x402.chains.ids.join(),
+    HOLDFAST_RATE_READ: `${config.rateLimits.read}`,
+    HOLDFAST_RATE_WRITE: `${config.rateLimits.write}`,
+    HOLDFAST_RATE_BENCH: `${config.rateLimits.bench}`,
     HOLDFAST_IDEMPOTENCY_DAYS: `${config.idempotencyDays}`,
     HOLDFAST_CAPSULE_DAYS: `${config.capsuleDays}`,
     HOLDFAST_SIGNING_KEY: sha256(textOf(tokens.jwks)),

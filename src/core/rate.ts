@@ -9,6 +9,8 @@ export type Bucket = (typeof BUCKETS)[number];
 /** Requests per window of each bucket. */
 export type RateLimits = Readonly<Record<Bucket, number>>;
 
+export const rateLimitsOf = (read = 600, write = 60, bench = 30): RateLimits => ({ read, write, bench });
+
 export const WINDOW_MS = 60_000;
 
 /** The budget of a caller's window after a request: what the `RateLimit-*` headers say. */

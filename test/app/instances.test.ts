@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { sharedSettings } from "../../src/app/instances.ts";
 import { NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
+import type { Given } from "../../src/core/setting-values.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createWebPush, newPushKey } from "../../src/platform/web-push.ts";
 import type { Context } from "../../src/services/context.ts";
@@ -19,13 +20,16 @@ beforeEach(() => {
 });
 afterEach(() => ctx.close());
 
+const prefixed = (given: Given): Given =>
+  Object.fromEntries(Object.entries(given).map(([name, value]) => [`HOLDFAST_${name}`, value]));
+
 const settings = (
   secrets: Partial<Secrets> = {},
   overrides: Partial<Context> = {},
   environment: Readonly<Record<string, string>> = {},
 ) =>
   sharedSettings(
-    must(readConfig(testSettings(ctx.folder), environment)),
+    must(readConfig({}, { ...prefixed(testSettings(ctx.folder)), ...environment })),
     { ...NO_SECRETS, masterKey: MASTER, ...secrets },
     { ...ctx, ...overrides },
   );
@@ -46,6 +50,9 @@ test.each<[string, () => ReturnType<typeof settings>]>([
     "HOLDFAST_EVM_RPC",
     () => settings({}, { x402: { ...ctx.x402, chains: { ...ctx.x402.chains, ids: [8453] } } }),
   ],
+  ["HOLDFAST_RATE_READ", () => settings({}, {}, { HOLDFAST_RATE_READ: "3" })],
+  ["HOLDFAST_RATE_WRITE", () => settings({}, {}, { HOLDFAST_RATE_WRITE: "3" })],
+  ["HOLDFAST_RATE_BENCH", () => settings({}, {}, { HOLDFAST_RATE_BENCH: "3" })],
   ["HOLDFAST_IDEMPOTENCY_DAYS", () => settings({}, {}, { HOLDFAST_IDEMPOTENCY_DAYS: "3" })],
   ["HOLDFAST_CAPSULE_DAYS", () => settings({}, {}, { HOLDFAST_CAPSULE_DAYS: "3" })],
   ["HOLDFAST_SIGNING_KEY", () => settings({}, { tokens: createTokens(newSigningKey()) })],

@@ -20,7 +20,7 @@ const FOLDER = join(import.meta.dir, "../../src/docs");
 const LANGUAGES = ["", "sh", "text", "json", "js", "ini", "yaml", "nginx"];
 /** Programs that a test cannot have, or that need somebody's real money. */
 const ELSEWHERE =
-  /^(systemctl |docker |pg_dump |psql |pg_basebackup |pg_ctl |curl -sS --config - |(?:\{ )?openssl |export HOLDFAST_(?:ANCHOR|TREASURY_LIVE|DATABASE_FILE)=|holdfast (copy|restore (declare|acknowledge)|x402 (resolve|acknowledge)|deposits assign|treasuries resume) )/;
+  /^(systemctl |docker |pg_dump |psql |pg_basebackup |pg_ctl |curl -sS --config - |(?:\{ )?openssl |export HOLDFAST_(?:ANCHOR|TREASURY_LIVE|DATABASE_FILE)=|holdfast (copy|restore (declare|acknowledge)|x402 (resolve|acknowledge)|deposits assign|treasuries resume)[ \n])/;
 
 const pageOf = (name: string): string => readFileSync(join(FOLDER, `${name}.md`), "utf8");
 

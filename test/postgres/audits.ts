@@ -5,10 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
 import { auditPostgres } from "../../src/store/postgres/audit.ts";
-import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
+import type { Json } from "../support/client.ts";
+import type { Installation, RunningServer } from "../support/executable.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
-import { postgresSettings } from "./settings.ts";
+import { installed, settingsOn } from "./installed.ts";
 
 const TEST_MS = 300_000;
 /** The first audit is made after a minute, and so is the next. */
@@ -19,23 +20,22 @@ let postgres: Postgres;
 let url: string;
 let folder: string;
 let copies: string;
-let program: Program;
+let program: Installation;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-audits-"));
   copies = join(folder, "copies");
   mkdirSync(copies);
   postgres = await startPostgres();
   url = await postgres.createDatabase();
-  program = createProgram(SOURCE, folder, {
-    ...postgresSettings(url),
-    ...{ HOLDFAST_AUDIT_FOLDER: copies, HOLDFAST_AUDIT_MINUTES: "1", HOLDFAST_METRICS_TOKEN: TOKEN },
-    HOLDFAST_BASE_URL: "http://localhost:8080",
+  program = installed({
+    ...settingsOn(url),
+    ...{ AUDIT_FOLDER: copies, AUDIT_MINUTES: "1", METRICS_TOKEN: TOKEN },
   });
   const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse"];
-  await program.command("organisations", "create", "--name", "Acme", ...owner);
+  await program.json("organisations", "create", "--name", "Acme", ...owner);
 }, TEST_MS);
 afterAll(async () => {
-  await program.killAll();
+  await program.remove();
   await postgres.close();
   rmSync(folder, { recursive: true, force: true });
 }, TEST_MS);
@@ -50,20 +50,20 @@ async function asOwner<Result>(work: (sql: SQL) => Promise<Result>): Promise<Res
   }
 }
 
-async function figure(server: Server, name: string): Promise<string | undefined> {
-  const response = await fetch(`${server.url}/metrics`, { headers: { Authorization: `Bearer ${TOKEN}` } });
+async function figure(server: RunningServer, name: string): Promise<string | undefined> {
+  const response = await fetch(`${server.base}/metrics`, { headers: { Authorization: `Bearer ${TOKEN}` } });
   const lines = (await response.text()).split("\n");
   return lines.find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
 }
 
 /** Whether it is ready, and what is wrong. */
-async function readiness(server: Server): Promise<readonly unknown[]> {
-  const response = await fetch(`${server.url}/readyz`);
+async function readiness(server: RunningServer): Promise<readonly unknown[]> {
+  const response = await fetch(`${server.base}/readyz`);
   const { checks }: Json = await response.json();
   return [response.status, ...checks.filter(({ ok }: Json) => !ok).map(({ name }: Json) => name)];
 }
 
-const disagreements = (server: Server) => figure(server, "holdfast_audit_disagreements");
+const disagreements = (server: RunningServer) => figure(server, "holdfast_audit_disagreements");
 
 test(
   "one instance audits for all; another takes over when it is killed, and removes the copy that it left",
@@ -108,8 +108,6 @@ test("a copy that may not fit is not begun, and neither is one in a folder that 
     await sql.close();
   }
   rmSync(copies, { recursive: true });
-  await expect(program.command("audit")).rejects.toThrow(
-    `HOLDFAST_AUDIT_FOLDER: there is no folder ${copies}`,
-  );
+  await expect(program.json("audit")).rejects.toThrow(`HOLDFAST_AUDIT_FOLDER: there is no folder ${copies}`);
   mkdirSync(copies);
 });

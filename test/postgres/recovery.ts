@@ -9,11 +9,11 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import { parseCheckpoint } from "../../src/core/checkpoint.ts";
 import { parseSignedNote } from "../../src/core/signed-note.ts";
-import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
+import type { Json } from "../support/client.ts";
+import { type Installation, PROGRAM, type RunningServer } from "../support/executable.ts";
 import { type Cluster, freePort, newServer } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
-import { type Buyer, createBuyer } from "./buyer.ts";
-import { postgresSettings } from "./settings.ts";
+import { type Buyer, createBuyer, installed, settingsOn } from "./installed.ts";
 
 const TEST_MS = 240_000;
 const PAGE = readFileSync(join(import.meta.dir, "../../src/docs/postgresql.md"), "utf8");
@@ -21,7 +21,7 @@ const PAGE = readFileSync(join(import.meta.dir, "../../src/docs/postgresql.md"),
 let server: Cluster;
 let folder: string;
 let bin: string;
-let program: Program;
+let program: Installation;
 let settings: Record<string, string>;
 let open: Buyer;
 /** What the page's commands are given. */
@@ -47,16 +47,16 @@ beforeAll(async () => {
   await operator('mkdir "$ARCHIVE"; pg_ctl start --wait --pgdata="$PGDATA" --log="$PGDATA/log"');
   await operator(block("archive_mode"));
   await operator('createdb --maintenance-db="$ADMIN_URL" ledger');
-  settings = { ...postgresSettings(server.url("ledger")), HOLDFAST_BASE_URL: "http://localhost:8080" };
-  program = createProgram(SOURCE, folder, settings);
+  settings = settingsOn(server.url("ledger"));
+  program = installed(settings);
   open = await createBuyer(program);
   bin = join(folder, "bin");
   mkdirSync(bin);
-  writeFileSync(join(bin, "holdfast"), `#!/bin/sh\nexec ${SOURCE.join(" ")} "$@"\n`);
+  writeFileSync(join(bin, "holdfast"), `#!/bin/sh\nexec ${PROGRAM.join(" ")} "$@"\n`);
   chmodSync(join(bin, "holdfast"), 0o755);
 }, TEST_MS);
 afterAll(async () => {
-  await program.killAll();
+  await program.remove();
   await operator(
     'for each in "$PGDATA" "$RECOVERED" "$RECOVERED-2"; do pg_ctl stop --mode=immediate --pgdata="$each" || true; done',
   );
@@ -80,7 +80,10 @@ const operator = (code: string, more: Readonly<Record<string, string>> = {}) =>
 async function typed(code: string): Promise<string> {
   const shell = Bun.spawn(["sh", "-e", "-c", code], {
     ...{ cwd: folder, stdin: "ignore", stdout: "pipe", stderr: "inherit" },
-    env: { ...settings, PATH: `${bin}:${process.env.PATH}` },
+    env: {
+      ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+      PATH: `${bin}:${process.env.PATH}`,
+    },
   });
   const [out, exitCode] = await Promise.all([shell.stdout.text(), shell.exited]);
   expect([code, exitCode]).toEqual([code, 0]);
@@ -133,33 +136,30 @@ test(
     expect(await typed("holdfast audit")).toContain("nothing disagrees");
     await typed(block("holdfast restore acknowledge"));
     expect((await open(anew))[0]).toBe(201);
-    await anew.stop();
+    await anew.end();
   },
   TEST_MS,
 );
 
 /** How many leaves the newest checkpoint has, and how many have signed it. */
-async function checkpointAt({ url }: Server): Promise<{ readonly size: number; readonly signers: number }> {
-  const note = parseSignedNote(await (await fetch(`${url}/.well-known/holdfast/checkpoint`)).text());
+async function checkpointAt({
+  base,
+}: RunningServer): Promise<{ readonly size: number; readonly signers: number }> {
+  const note = parseSignedNote(await (await fetch(`${base}/.well-known/holdfast/checkpoint`)).text());
   const checkpoint = note && parseCheckpoint(note.text);
   return { size: checkpoint?.size ?? 0, signers: note?.lines.length ?? 0 };
 }
 
 /** Two programs: one on the database, and another that witnesses its log. */
-async function withWitness(): Promise<readonly [witnessed: Program, witness: Program]> {
+async function withWitness(): Promise<readonly [witnessed: Installation, witness: Installation]> {
   const port = await freePort();
-  const address = { HOLDFAST_PORT: `${port}`, HOLDFAST_BASE_URL: `http://127.0.0.1:${port}` };
-  const [ours, theirs] = [join(folder, "witnessed"), join(folder, "witness")];
-  for (const each of [ours, theirs]) mkdirSync(each);
-  const first = createProgram(SOURCE, theirs, address);
-  await (await first.serve()).stop();
-  const { witness } = await first.command("witness", "show");
-  const { log } = await program.command("witness", "show");
-  const near = { HOLDFAST_WITNESS_ALLOW_NETWORKS: "127.0.0.0/8", HOLDFAST_CHECKPOINT_MS: "100" };
-  return [
-    createProgram(SOURCE, ours, { ...settings, ...near, HOLDFAST_WITNESSES: witness }),
-    createProgram(SOURCE, theirs, { ...address, HOLDFAST_WITNESS_FOR: log.join(",") }),
-  ];
+  const { log } = await program.json("witness", "show");
+  const address = { PORT: `${port}`, BASE_URL: `http://127.0.0.1:${port}` };
+  const theirs = installed({ ...address, WITNESS_FOR: log.join(",") });
+  await (await theirs.serve()).end();
+  const { witness } = await theirs.json("witness", "show");
+  const near = { WITNESS_ALLOW_NETWORKS: "127.0.0.0/8", CHECKPOINT_MS: "100" };
+  return [installed({ ...settings, ...near, WITNESSES: witness }), theirs];
 }
 
 test(
@@ -183,7 +183,7 @@ test(
       const ids = await idsThere();
       await open(before);
       await signedAbove(kept);
-      expect(await before.stop()).toBe(0);
+      expect(await before.end()).toBe(0);
       await operator(block("recovery.signal"), { ...second, RECOVERED: `${RECOVERED}-2`, TIME: time });
       await isPrimary();
       expect(await idsThere()).toEqual(ids);
@@ -194,7 +194,7 @@ test(
           .faults()
           .some((line) => line.includes("a witness has signed more of this log than there is")),
       );
-      await undeclared.stop();
+      await undeclared.end();
       expect(await typed(block("holdfast restore declare"))).toContain("nothing disagrees");
       const declared = await witnessed.serve();
       const [refused, { error }] = await open(declared);
@@ -202,8 +202,8 @@ test(
       await typed(block("holdfast restore acknowledge"));
       expect((await open(declared))[0]).toBe(201);
     } finally {
-      await witnessed.killAll();
-      await witness.killAll();
+      await witnessed.remove();
+      await witness.remove();
     }
   },
   TEST_MS,

@@ -422,8 +422,13 @@ describe("over HTTP, at two instances of one ledger", () => {
       owner_name: "Ada",
       owner_password: PASSWORD,
     };
-    const made = await setUp(other, { ...owner, token: link!.split("#")[1]! }, callerAt("192.0.2.1"));
+    const used = { ...owner, token: link!.split("#")[1]! };
+    const made = await setUp(other, used, callerAt("192.0.2.1"));
     expect(isRefusal(made)).toBeFalse();
+    const notAlone = { ...other, instances: { ...other.instances, alone: false } };
+    expect(await setUp(notAlone, used, callerAt("192.0.2.1"))).toMatchObject({
+      message: expect.stringContaining("The log of one of the instances has it. Restart one when"),
+    });
     await close();
   });
 

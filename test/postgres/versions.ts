@@ -1,14 +1,10 @@
 /** A newer version brings the tables up to date while instances of the version before serve (docs/postgresql, "New versions"). */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { SQL } from "bun";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
-import { createProgram, type Program, SOURCE } from "../crash/program.ts";
+import type { Installation } from "../support/executable.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
-import { type Buyer, createBuyer } from "./buyer.ts";
-import { postgresSettings } from "./settings.ts";
+import { type Buyer, createBuyer, installed, settingsOn } from "./installed.ts";
 
 const TEST_MS = 120_000;
 /** A change that the next version might make. */
@@ -21,26 +17,20 @@ const TOO_OLD =
   "the ledger in it was written by Holdfast 0.2.0, and may be opened by 0.2.0 or newer; this is 0.1.0";
 
 let postgres: Postgres;
-let folder: string;
-let program: Program;
+let program: Installation;
 let open: Buyer;
 let sql: SQL;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "holdfast-versions-"));
   postgres = await startPostgres();
   const url = await postgres.createDatabase();
-  program = createProgram(SOURCE, folder, {
-    ...postgresSettings(url),
-    HOLDFAST_BASE_URL: "http://localhost:8080",
-  });
+  program = installed(settingsOn(url));
   open = await createBuyer(program);
   sql = new SQL(url, { max: 1, bigint: true });
 }, TEST_MS);
 afterAll(async () => {
-  await program.killAll();
+  await program.remove();
   await sql.close();
   await postgres.close();
-  rmSync(folder, { recursive: true, force: true });
 }, TEST_MS);
 
 test(
@@ -73,7 +63,7 @@ test(
     expect(program.faults().filter((line) => line.includes(TOO_OLD)).length).toBeGreaterThanOrEqual(2);
     const [{ after }] = await sql`SELECT count(*) AS after FROM warrants`;
     expect(after).toBe(opened + 1n);
-    await expect(program.command("organisations", "list")).rejects.toThrow(`HOLDFAST_DATABASE: ${TOO_OLD}`);
+    await expect(program.json("organisations", "list")).rejects.toThrow(`HOLDFAST_DATABASE: ${TOO_OLD}`);
   },
   TEST_MS,
 );

@@ -26,6 +26,8 @@ export type Installation = {
   serve(): Promise<RunningServer>;
   /** What its servers have logged. */
   logged(): string;
+  /** The lines of it that are faults, or no log. */
+  faults(): readonly string[];
   /** Kills the servers, and removes the folder. */
   remove(): Promise<void>;
 };
@@ -38,6 +40,8 @@ export type RunningServer = {
   /** Sends SIGTERM. Answers the exit code. */
   end(): Promise<number>;
   kill(): Promise<void>;
+  /** Resolves with the exit code once it has ended by itself. */
+  ended(): Promise<number>;
 };
 
 /**
@@ -62,6 +66,7 @@ export function install(
     ...(authority !== null && { NODE_EXTRA_CA_CERTS: authorities }),
   };
   const servers: Bun.Subprocess[] = [];
+  const logged = () => readFileSync(join(root, "log"), "utf8");
   const run: Installation["run"] = async (...args) => {
     const child = Bun.spawn([...program, ...args], {
       ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: COMMAND_MS },
@@ -83,7 +88,11 @@ export function install(
       servers.push(server);
       return ready(server);
     },
-    logged: () => readFileSync(join(root, "log"), "utf8"),
+    logged,
+    faults: () =>
+      logged()
+        .split("\n")
+        .filter((line) => line !== "" && !/"level":"(info|warning)"/.test(line)),
     async remove() {
       for (const server of servers) server.kill("SIGKILL");
       await Promise.all(servers.map(({ exited }) => exited));
@@ -122,5 +131,6 @@ async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<
       server.kill("SIGKILL");
       await server.exited;
     },
+    ended: () => server.exited,
   };
 }

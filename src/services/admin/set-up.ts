@@ -36,15 +36,21 @@ export async function setUp(
     ctx,
     attempt,
     async () =>
-      (await ctx.startLinks.use("set-up", token, () => createFirstOrganisation(ctx, input))) ?? uselessLink(),
+      (await ctx.startLinks.use("set-up", token, () => createFirstOrganisation(ctx, input))) ??
+      uselessLink(ctx),
   );
   if (isRefusal(made)) return made;
   const { owner_email: email, owner_password: password } = input;
   return signIn(ctx, { email, password, mode: "sandbox" }, client);
 }
 
-const uselessLink = (): Refusal =>
+/** A link that instances share outlives their starts, and there is no other while it is good. */
+const uselessLink = ({ instances }: Context): Refusal =>
   refuse(
     "not_authenticated",
-    "The set-up link is unknown, used or out of date: it is good once, for 30 minutes. Restart the service, whose log has a new one.",
+    `The set-up link is unknown, used or out of date: it is good once, for 30 minutes. ${
+      instances.alone
+        ? "Restart the service, whose log has a new one."
+        : "The log of one of the instances has it. Restart one when those 30 minutes are over, and its log has a new one."
+    }`,
   );

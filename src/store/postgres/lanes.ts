@@ -2,10 +2,11 @@ import { refuse } from "../../core/errors.ts";
 import type { AnyCommand } from "../batch.ts";
 import { NewerLedger } from "../sql/ledger-version.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
-import { BEGIN, ConnectionLost, ROLLBACK, type Session, type Sessions, sqlStateOf } from "./client.ts";
+import { ConnectionLost, type Session, type Sessions, sqlStateOf } from "./client.ts";
 import { createKeptRows } from "./kept-rows.ts";
 import { type LedgerWatch, UnfitFault } from "./ledger-watch.ts";
-import { isWithin, type Locks, lockStatements, locksOf, together } from "./locks.ts";
+import { isWithin, type Locks, locksOf, together } from "./locks.ts";
+import { outcomeOf } from "./outcome.ts";
 
 /** How many connections write. Commands of one organisation take the same, so they never wait for each other there. */
 export const LANES = 4;
@@ -330,30 +331,3 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
   const middle = Math.ceil(items.length / 2);
   return [items.slice(0, middle), items.slice(middle)];
 };
-
-/**
- * Whether a transaction whose COMMIT was not answered took place; null where the database does not say in time. It is asked under the
- * same locks, which the transaction keeps as long as it may still commit.
- */
-async function outcomeOf(sessions: Sessions, id: string, locks: Locks): Promise<boolean | null> {
-  const until = performance.now() + sessions.patience.unknownMs;
-  while (performance.now() < until) {
-    try {
-      const session = await sessions.reserve(until - performance.now());
-      try {
-        await session.exchange([BEGIN, ...lockStatements(locks)]);
-        const text = "SELECT 1 FROM commits WHERE id = $1::text";
-        const [found] = await session.exchange([{ text, params: [id] }]);
-        return (found?.length ?? 0) > 0;
-      } finally {
-        await session.exchange([ROLLBACK]).catch(() => {});
-        session.release();
-      }
-    } catch (error) {
-      // Whatever became of it, it is not in this database.
-      if (error instanceof UnfitFault) return null;
-      await Bun.sleep(WAIT_MS.max);
-    }
-  }
-  return null;
-}

@@ -5,7 +5,7 @@ import { ConnectionLost, type Session, type Sessions } from "./client.ts";
 import { arrayOf } from "./values.ts";
 
 /** The database lacks what this process has committed to it: it was brought back to an earlier time. */
-export class OlderLedger extends Error {
+class OlderLedger extends Error {
   constructor() {
     super("the database was brought back to an earlier time: it lacks what was committed to it");
   }
