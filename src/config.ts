@@ -17,10 +17,12 @@ import { type Network, parseNetwork } from "./core/networks.ts";
 import { parsePushContact } from "./core/push.ts";
 import { type RateLimits, rateLimitsOf } from "./core/rate.ts";
 import {
+  FILE,
   type Given,
   integer,
   key,
   networks,
+  orFromFiles,
   type Parse,
   PREFIX,
   parseAll,
@@ -37,7 +39,7 @@ import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
 import { parseAssets, parseEndpoints } from "./core/x402/settings.ts";
-import { type PostgresAddress, parsePostgresAddress } from "./store/postgres/address.ts";
+import { type PostgresAddress, parsePostgresAddress, parseReplicas } from "./store/postgres/address.ts";
 
 /** The checked configuration (docs/configuration, "Configuration"). No other module reads the environment. */
 export type Config = {
@@ -111,6 +113,8 @@ export type Log = (typeof LOGS)[number];
 export type Secrets = {
   /** The database that the ledger is in, with its password; null where it is in the data folder. */
   readonly database: PostgresAddress | null;
+  /** Replicas of that database, which reads may go to. */
+  readonly databaseReplicas: readonly PostgresAddress[];
   /** 32 bytes; null means the one in the data folder. */
   readonly masterKey: Uint8Array | null;
   /** The same, of the key that authenticates backups. */
@@ -145,7 +149,7 @@ export type Secrets = {
 
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
-  database: null,
+  ...{ database: null, databaseReplicas: [] },
   ...{ masterKey: null, backupKey: null, witnessKey: null, signingKey: null, pushKey: null },
   ...{ backupPassphrase: null, workerSecret: null, metricsToken: null },
   ...{ x402SandboxKey: null, x402LiveKey: null, anchorKey: null },
@@ -212,6 +216,7 @@ const SETTINGS = {
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
   DATABASE: parsePostgresAddress,
+  DATABASE_REPLICAS: parseReplicas,
   MASTER_KEY: key,
   BACKUP_KEY: key,
   WITNESS_KEY: key,
@@ -244,9 +249,7 @@ function isSigningKey(text: string): boolean {
   }
 }
 
-const FILE = "_FILE";
-const SECRETS_AND_FILES = Object.keys(SECRETS).flatMap((name) => [name, name + FILE]);
-const KNOWN: readonly string[] = [...Object.keys(SETTINGS), ...SECRETS_AND_FILES];
+const KNOWN = [...Object.keys(SETTINGS), ...Object.keys(SECRETS).flatMap((name) => [name, name + FILE])];
 
 /**
  * The configuration from flags and environment. Flags win, and an empty value counts as not set. An unknown `HOLDFAST_…`
@@ -278,24 +281,17 @@ export function readSecrets(
   environment: Given = process.env,
   readFile: (path: string) => string = (path) => readFileSync(path, "utf8"),
 ): Secrets | Refusal {
-  const given: Record<string, string | undefined> = {};
-  for (const secret of Object.keys(SECRETS)) {
-    const name = PREFIX + secret;
-    const path = environment[name + FILE];
-    given[name] = environment[name];
-    if (path === undefined || path === "") continue;
-    if (given[name]) return refuseField(name + FILE, `set it or ${name}, not both`);
-    try {
-      given[name] = readFile(path).replace(/\r?\n$/, "");
-    } catch (error) {
-      const { code } = error as { code?: unknown };
-      return refuseField(name + FILE, `cannot be read${typeof code === "string" ? ` (${code})` : ""}`);
-    }
-  }
+  const given = orFromFiles(Object.keys(SECRETS), environment, readFile);
+  if (isRefusal(given)) return given;
   const values = parseAll(SECRETS, given);
   if (isRefusal(values)) return values;
+  if (values.DATABASE_REPLICAS && !values.DATABASE)
+    return refuseField(
+      "HOLDFAST_DATABASE_REPLICAS",
+      "names replicas of the database of HOLDFAST_DATABASE, which is not set: set that too, or leave this out",
+    );
   return {
-    database: values.DATABASE ?? null,
+    ...{ database: values.DATABASE ?? null, databaseReplicas: values.DATABASE_REPLICAS ?? [] },
     masterKey: values.MASTER_KEY ?? null,
     backupKey: values.BACKUP_KEY ?? null,
     witnessKey: values.WITNESS_KEY ?? null,

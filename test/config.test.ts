@@ -408,6 +408,18 @@ describe("secrets", () => {
     });
   });
 
+  test("of replicas of the database are addresses with commas between", () => {
+    const database = "postgres://holdfast:s3cret@db.example/ledger";
+    const replicas =
+      "postgres://h:a%2Cb@db2.example/ledger, postgres://h:c@db3.example/ledger?sslmode=disable";
+    expect(read({ HOLDFAST_DATABASE: database, HOLDFAST_DATABASE_REPLICAS: replicas })).toMatchObject({
+      databaseReplicas: [
+        { host: "db2.example", password: "a,b", tls: { authorities: null } },
+        { host: "db3.example", password: "c", tls: null },
+      ],
+    });
+  });
+
   test("of backups are a key and a passphrase, which may have spaces", () => {
     const environment = {
       HOLDFAST_BACKUP_KEY: KEY,
@@ -529,6 +541,25 @@ describe("secrets", () => {
     [
       { HOLDFAST_DATABASE: "postgres://holdfast:s3cret@db.example/ledger?sslmode=require" },
       "HOLDFAST_DATABASE: sslmode=require does not verify that the server is db.example",
+    ],
+    [
+      { HOLDFAST_DATABASE_REPLICAS: "postgres://holdfast:s3cret@db.example/ledger" },
+      "HOLDFAST_DATABASE_REPLICAS: names replicas of the database of HOLDFAST_DATABASE, which is not set",
+    ],
+    [
+      {
+        HOLDFAST_DATABASE: "postgres://holdfast:s3cret@db.example/ledger",
+        HOLDFAST_DATABASE_REPLICAS: "postgres://h:one@db2.example/ledger,postgres://h:two@db3.example",
+      },
+      "HOLDFAST_DATABASE_REPLICAS: must name a database, as in postgres://USER:PASSWORD@HOST:5432/DATABASE (address 2 of 2",
+    ],
+    [
+      {
+        HOLDFAST_DATABASE: "postgres://holdfast:s3cret@db.example/ledger",
+        HOLDFAST_DATABASE_REPLICAS:
+          "postgres://h:one@db2.example/ledger,postgres://h:two@db2.example:5432/ledger",
+      },
+      "HOLDFAST_DATABASE_REPLICAS: names ledger at db2.example:5432 twice",
     ],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],

@@ -47,13 +47,14 @@ const toolsOf = (version: string): CommandLineTools => ({
     if (isRefusal(config)) return config;
     const secrets = readSecrets();
     if (isRefusal(secrets)) return secrets;
-    const { folderOf, nameOfDatabase, refuseDataFlag } = await import("./database.ts");
+    const { folderOf, refuseDataFlag } = await import("./database.ts");
     const refused = refuseDataFlag(options.data, secrets);
     if (refused) return refused;
     const { startServer } = await import("../app.ts");
     const server = await startServer(config, secrets, progress).catch(settingRefusal);
     if (isRefusal(server)) return server;
     const dataFolder = folderOf(config, secrets);
+    const { nameOfDatabase } = await import("../store/postgres/address.ts");
     const database = secrets.database && nameOfDatabase(secrets.database);
     const about = { version, url: server.url, ...(database ? { database } : { data_folder: dataFolder }) };
     logInfo("started", about);

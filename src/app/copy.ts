@@ -5,10 +5,15 @@ import { type Config, readConfig, readSecrets, type Secrets } from "../config.ts
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import type { StartProgress } from "../core/progress.ts";
 import type { CopyResource } from "../services/admin/copy.ts";
-import { connectionOptions, type PostgresAddress, parsePostgresAddress } from "../store/postgres/address.ts";
+import {
+  connectionOptions,
+  nameOfDatabase,
+  type PostgresAddress,
+  parsePostgresAddress,
+} from "../store/postgres/address.ts";
 import { type Copied, copyFromPostgres, copyToPostgres } from "../store/postgres/copy.ts";
 import { problemAt } from "../store/postgres/server.ts";
-import { nameOfDatabase, refuseDatabase } from "./database.ts";
+import { refuseDatabase } from "./database.ts";
 import { settingRefusal } from "./setting-refusal.ts";
 
 /** One of both sides of a copy. */

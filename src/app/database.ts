@@ -9,9 +9,8 @@ import { docsUrlOf } from "./urls.ts";
 /** The folder that the ledger and its keys are in; null where the ledger is in a database, which has no folder at all. */
 export const folderOf = ({ data }: Config, { database }: Secrets): string | null => (database ? null : data);
 
-/** The name of a database in messages: it has neither the user nor the password. */
-export const nameOfDatabase = ({ host, port, database }: PostgresAddress): string =>
-  `${database} at ${host.includes(":") ? `[${host}]` : host}:${port}`;
+/** The setting that names replicas. */
+export const REPLICAS = "HOLDFAST_DATABASE_REPLICAS";
 
 /** A setting and the program that makes its key, where no folder has it. */
 const KEYS = [
@@ -37,13 +36,24 @@ export const refuseDataFlag = (data: string | undefined, { database }: Secrets):
     : refuseField("--data", "the ledger is in a database (HOLDFAST_DATABASE): leave the option out");
 
 /** Refuses what does not fit the database that the ledger is in; null where it fits, or where the ledger is in the data folder. */
-export function refuseDatabase(config: Config, { database }: Secrets): Refusal | null {
-  if (database === null || !isPlaintext(database) || config.databasePlaintext) return null;
-  return refuseField(
-    "HOLDFAST_DATABASE",
-    `sslmode=disable would send everything to ${database.host} in the clear, the password too: leave it out, or set HOLDFAST_DATABASE_PLAINTEXT to true where nobody else can read that network`,
-  );
+export function refuseDatabase(config: Config, secrets: Secrets): Refusal | null {
+  const named = databasesOf(secrets);
+  const plain = config.databasePlaintext ? undefined : named.find(({ address }) => isPlaintext(address));
+  return plain === undefined
+    ? null
+    : refuseField(
+        plain.setting,
+        `sslmode=disable would send everything to ${plain.address.host} in the clear, the password too: leave it out, or set HOLDFAST_DATABASE_PLAINTEXT to true where nobody else can read that network`,
+      );
 }
+
+type Named = { readonly setting: string; readonly address: PostgresAddress };
+
+/** The servers that are named, each with the setting that names it. */
+const databasesOf = ({ database, databaseReplicas }: Secrets): readonly Named[] => [
+  ...(database === null ? [] : [{ setting: "HOLDFAST_DATABASE", address: database }]),
+  ...databaseReplicas.map((address) => ({ setting: REPLICAS, address })),
+];
 
 /** The same for a server: it needs every key, and makes no backups. */
 export function refuseDatabaseOfServer(config: Config, secrets: Secrets): Refusal | null {
@@ -62,10 +72,11 @@ export const refuseBackups = (config: Config, field = "HOLDFAST_DATABASE"): Refu
   );
 
 /** Warns of a server where what is sent to its database can be read on its way. */
-export function warnOfPlaintext({ database }: Secrets): void {
-  if (database === null || !isPlaintext(database)) return;
-  logWarning(
-    "what is sent to the database is not encrypted: whoever reads that network reads the ledger and the password. Leave sslmode=disable out of HOLDFAST_DATABASE",
-    { host: database.host },
-  );
+export function warnOfPlaintext(secrets: Secrets): void {
+  for (const { setting, address } of databasesOf(secrets))
+    if (isPlaintext(address))
+      logWarning(
+        `what is sent to the database is not encrypted: whoever reads that network reads the ledger and the password. Leave sslmode=disable out of ${setting}`,
+        { host: address.host },
+      );
 }

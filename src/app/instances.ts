@@ -1,5 +1,6 @@
 import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
+import type { ReadReplicaState } from "../core/database.ts";
 import { MODES } from "../core/roles.ts";
 import { logInfo, logWarning } from "../platform/log.ts";
 import type { Context } from "../services/context.ts";
@@ -14,6 +15,18 @@ export function logStanding(standing: Standing): void {
   else if (standing === "not_renewed")
     logWarning("this instance does not reach the database: its jobs have stopped");
   else logWarning("this instance has lost the database: it refuses what writes, and others may do its jobs");
+}
+
+const REPLICA_WORDS: Readonly<Record<ReadReplicaState, string>> = {
+  in_use: "reads go to this replica",
+  late: "reads do not go to this replica: it lacks too much of what was committed, or is no copy of this database",
+  away: "reads do not go to this replica: it does not answer",
+};
+
+/** Logs whether reads go to a replica. */
+export function logReplica(replica: string, state: ReadReplicaState): void {
+  if (state === "in_use") logInfo(REPLICA_WORDS[state], { replica });
+  else logWarning(REPLICA_WORDS[state], { replica });
 }
 
 /** The settings that all instances of a ledger must have in common, by their names. Keys stand as hashes. */

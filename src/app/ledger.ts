@@ -52,7 +52,10 @@ export async function openForCommands(
 async function openBesideServer(config: Config, secrets: Secrets, progress: Progress): Promise<OpenedStore> {
   const onProgress = ({ done, total }: { readonly done: number; readonly total: number }) =>
     progress.update(done, total);
-  if (secrets.database) return openDatabase(secrets.database, config, { migrationWatch: { onProgress } });
+  if (secrets.database)
+    return openDatabase(secrets.database, secrets.databaseReplicas, config, {
+      migrationWatch: { onProgress },
+    });
   return openFolderBesideServer(config.data, onProgress);
 }
 

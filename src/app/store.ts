@@ -12,7 +12,7 @@ import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import { ALONE, type Instances } from "../store/instances.ts";
-import type { PostgresAddress } from "../store/postgres/address.ts";
+import { nameOfDatabase, type PostgresAddress } from "../store/postgres/address.ts";
 import type { CopyPlace } from "../store/postgres/audit.ts";
 import type { LastAudit } from "../store/postgres/last-audit.ts";
 import type { Unfit } from "../store/postgres/ledger-watch.ts";
@@ -21,7 +21,8 @@ import { NewerLedger } from "../store/sql/ledger-version.ts";
 import type { MigrationWatch } from "../store/sql/migration-watch.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
-import { logStanding } from "./instances.ts";
+import { REPLICAS } from "./database.ts";
+import { logReplica, logStanding } from "./instances.ts";
 
 /** What a server knows of its database. */
 export type WatchedDatabase = {
@@ -83,24 +84,37 @@ export function openFolder(dataFolder: string, options: Options = {}): OpenedSto
 /** A sign-in that waits for another's row must not hold up those that do not. */
 const SHARED_CONNECTIONS = 4;
 
-/** Opens the ledger of a database. Throws a refusal where the server is not what it must be. */
+/** The ledger of a database. */
+type OpenedDatabase = OpenedStore & {
+  /** Begins to follow the replicas. Throws a refusal where a server is no replica of the database. Without it, a read that may go to one begins it. */
+  followReplicas(): Promise<void>;
+};
+
+/**
+ * Opens the ledger of a database. Throws a refusal where the server is not what it must be.
+ *
+ * @param replicas servers that reads may go to
+ */
 export async function openDatabase(
   address: PostgresAddress,
+  replicas: readonly PostgresAddress[],
   config: Pick<Config, "auditFolder">,
   options: Options = {},
-): Promise<OpenedStore> {
+): Promise<OpenedDatabase> {
   // The engine is loaded by those alone who ask for it.
-  const { problemAt, problemOfOpening, replicasOf } = await import("../store/postgres/server.ts");
+  const { problemAt, problemOfOpening, problemOfReplica, replicasOf } = await import(
+    "../store/postgres/server.ts"
+  );
   const problem = await problemAt(address, GIVEN.version, GIVEN.now);
   if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   const auditCopies = auditCopiesIn(config);
-  const store = await openPostgresStore(address, { ...options, ...GIVEN, auditCopies }).catch(
-    (error: unknown) => {
-      const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
-      throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
-    },
-  );
+  const reading = { replicas, onReplica: logReplica };
+  const opening = openPostgresStore(address, { ...options, ...GIVEN, ...reading, auditCopies });
+  const store = await opening.catch((error: unknown) => {
+    const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
+    throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);
+  });
   const { removeLeftCopies } = await import("../store/postgres/audit.ts");
   const database = {
     figures: store.figures,
@@ -122,16 +136,38 @@ export async function openDatabase(
   // It begins nothing any more.
   const instances: Instances = { ...members, isLost: () => isUnfit || members.isLost() };
   const shared = createPostgresSharedMemory({ connect: connectBy(SHARED_CONNECTIONS), instance: newId() });
-  return { store, newestIdTime, unfit, finishWalCheckpoint: null, database, instances, shared };
+  return {
+    ...{ store, newestIdTime, unfit, finishWalCheckpoint: null, database, instances, shared },
+    async followReplicas() {
+      const problems = await Promise.all(
+        replicas.map(async (replica) => {
+          const found = await problemOfReplica(replica, address, GIVEN.version);
+          return found && `${nameOfDatabase(replica)}: ${found}`;
+        }),
+      );
+      const wrong = problems.find((one) => one !== null);
+      if (wrong) throw refuseField(REPLICAS, wrong);
+      await store.followReplicas();
+    },
+  };
 }
 
-/** Opens the ledger where the settings say that it is, as `openFolder` and `openDatabase` do. */
-export const openLedger = async (
+/** Opens the ledger of a server, as `openFolder` and `openDatabase` do. Throws a refusal also where a server is no replica of the database. */
+export async function openLedger(
   config: Config,
-  { database }: Secrets,
+  { database, databaseReplicas }: Secrets,
   options: Options,
-): Promise<OpenedStore> =>
-  database ? openDatabase(database, config, options) : openFolder(config.data, options);
+): Promise<OpenedStore> {
+  if (!database) return openFolder(config.data, options);
+  const opened = await openDatabase(database, databaseReplicas, config, options);
+  try {
+    await opened.followReplicas();
+  } catch (error) {
+    await opened.store.close();
+    throw error;
+  }
+  return opened;
+}
 
 /** How many rows of a table get their digests between two lines of the log. */
 const LOGGED_ROWS = 100_000;

@@ -83,10 +83,14 @@ export function readinessOf(vitals: Vitals): Readiness {
 /** A ledger in the data folder has no such check. */
 function databaseChecks({ database }: Vitals): Readiness["checks"] {
   if (database === null) return [];
-  const { isReachable, roundTripMs, lanes, busy, waiting, retries } = database;
+  const { isReachable, roundTripMs, lanes, busy, waiting, retries, readReplicas } = database;
   if (!isReachable) return [{ name: "database", ok: false, message: "The database does not answer." }];
   const answered = roundTripMs === null ? "" : `It answered in ${Math.ceil(roundTripMs)} ms; `;
-  const message = `${answered}${busy} of ${lanes} lanes are busy, ${waiting} commands wait, ${retries} transactions were made again.`;
+  const said = `${answered}${busy} of ${lanes} lanes are busy, ${waiting} commands wait, ${retries} transactions were made again.`;
+  // Without a replica its reads go to the primary, and everybody is served.
+  const used = readReplicas.filter(({ state }) => state === "in_use").length;
+  const message =
+    readReplicas.length === 0 ? said : `${said} Reads go to ${used} of ${readReplicas.length} replicas.`;
   return [{ name: "database", ok: true, message }];
 }
 

@@ -72,6 +72,32 @@ export const PREFIX = "HOLDFAST_";
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
 export type Given = Readonly<Record<string, string | undefined>>;
 
+/** After the name of a variable that names a file. */
+export const FILE = "_FILE";
+
+/** The texts of settings, each of its variable, or of the file that the variable of that name with `_FILE` names. */
+export function orFromFiles(
+  settings: readonly string[],
+  environment: Given,
+  readFile: (path: string) => string,
+): Given | Refusal {
+  const given: Record<string, string | undefined> = {};
+  for (const setting of settings) {
+    const name = PREFIX + setting;
+    const path = environment[name + FILE];
+    given[name] = environment[name];
+    if (path === undefined || path === "") continue;
+    if (given[name]) return refuseField(name + FILE, `set it or ${name}, not both`);
+    try {
+      given[name] = readFile(path).replace(/\r?\n$/, "");
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      return refuseField(name + FILE, `cannot be read${typeof code === "string" ? ` (${code})` : ""}`);
+    }
+  }
+  return given;
+}
+
 type Table = Readonly<Record<string, Parse<unknown>>>;
 /** What a table of settings is read as; a setting that is not given is missing. */
 export type Values<T extends Table> = {

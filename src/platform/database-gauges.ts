@@ -23,6 +23,7 @@ export function createDatabaseGauges(
     "For how long a replica has not had what was committed. Missing where the server does not say.",
     ["replica", "synchronous"],
   );
+  const showReadReplicas = createReadReplicaGauges(gauge, total);
   const showBatches = total("holdfast_database_transactions_total", "Transactions of commands.");
   const showCommands = total("holdfast_database_commands_total", "Commands in these transactions.");
   const showRetries = total(
@@ -38,6 +39,7 @@ export function createDatabaseGauges(
   for (const show of [showBatches, showCommands, showRetries, showUndecided]) show([]);
   return ({ database, replicas }) => {
     lag.reset();
+    showReadReplicas(database);
     for (const { name, lagMs, isSynchronous } of replicas) {
       if (lagMs !== null) lag.set({ replica: name, synchronous: `${isSynchronous}` }, lagMs / SECOND_MS);
     }
@@ -51,5 +53,39 @@ export function createDatabaseGauges(
     showCommands([[{}, database.commands]]);
     showRetries([[{}, database.retries]]);
     showUndecided([[{}, database.undecided]]);
+  };
+}
+
+/** Of the replicas that reads may go to. Where none is named none of these has a value. */
+function createReadReplicaGauges(gauge: MakeGauge, total: MakeTotal) {
+  const lag = gauge(
+    "holdfast_database_read_replica_lag_seconds",
+    "For how long a replica that reads may go to has lacked something that was committed. Missing where that is not known.",
+    ["replica"],
+  );
+  const up = gauge("holdfast_database_read_replica_up", "1 where reads go to a replica, else 0.", [
+    "replica",
+  ]);
+  const showReads = total(
+    "holdfast_database_read_replica_reads_total",
+    "Reads that a replica has answered.",
+    ["replica"],
+  );
+  const showFallbacks = total(
+    "holdfast_database_read_replica_fallbacks_total",
+    "Reads that could have gone to a replica and went to the primary, by why: no_replica, failed or not_found.",
+    ["reason"],
+  );
+  return (database: Figures["database"]): void => {
+    const replicas = database?.readReplicas ?? [];
+    lag.reset();
+    up.reset();
+    for (const { name, state, lagMs } of replicas) {
+      up.set({ replica: name }, state === "in_use" ? 1 : 0);
+      if (lagMs !== null) lag.set({ replica: name }, lagMs / SECOND_MS);
+    }
+    showReads(replicas.map(({ name, reads }) => [{ replica: name }, reads]));
+    const fallbacks = replicas.length === 0 ? [] : Object.entries(database?.fallbacks ?? {});
+    showFallbacks(fallbacks.map(([reason, count]) => [{ reason }, count]));
   };
 }

@@ -1,5 +1,6 @@
 import { auditTransactions } from "./chain/audit.ts";
 import type { Context } from "./context.ts";
+import { fromCopy } from "./from-copy.ts";
 import { auditSignatures, countSignatures, signersOf } from "./log/audit.ts";
 import { auditNewestStatements } from "./solvency/audit.ts";
 import { auditReceipts } from "./warrants/audit-receipts.ts";
@@ -12,10 +13,11 @@ import { auditReceipts } from "./warrants/audit-receipts.ts";
  * @param onProgress is called with how much is done, and how much there is to do: rows, signatures and receipts together
  */
 export async function auditInstance(
-  ctx: Context,
+  given: Context,
   receipts: number,
   onProgress: (done: number, total: number) => void,
 ): Promise<readonly string[]> {
+  const ctx = fromCopy(given);
   const settled = await ctx.store.read(({ warrants }) => warrants.someSettled(receipts));
   const more = (await countSignatures(ctx.store)) + settled.length;
   let [done, total] = [0, more];

@@ -2,6 +2,7 @@ import { isStopped } from "../core/rail.ts";
 import { STATES, WAITING_STATES } from "../core/warrant.ts";
 import type { Figures } from "../platform/metrics.ts";
 import type { Context } from "./context.ts";
+import { fromCopy } from "./from-copy.ts";
 
 type LedgerFigures = Pick<
   Figures,
@@ -18,7 +19,7 @@ type LedgerFigures = Pick<
 
 /** Figures of the whole ledger, for the operator's metrics. */
 export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
-  ctx.store.read(async (reader) => {
+  fromCopy(ctx).store.read(async (reader) => {
     const now = ctx.now();
     const counts = await reader.warrants.countsByState();
     const totals = await reader.balances.totals();

@@ -25,7 +25,10 @@ export async function fromOneSnapshot<Result>(
   };
   const store: Store = {
     ...ctx.store,
-    read: async (use) => (isHeld ? use(reader) : read(use)),
+    async read(use, from) {
+      if (!isHeld) return read(use, from);
+      return from ? read(use, { ...from, otherwise: reader }) : use(reader);
+    },
     execute(command: never) {
       end();
       return execute(command) as never;

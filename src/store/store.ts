@@ -21,9 +21,9 @@ export interface Store {
   execute<N extends Needs, Answer>(command: InstanceCommand<N, Answer>): Promise<Answer | Refusal>;
   /**
    * Reads from one snapshot of everything that was committed before. `use` may wait only for reads, never for
-   * a command or the network. The snapshot ends with it.
+   * a command or the network. The snapshot ends with it. With `from` it may run again.
    */
-  read<Result>(use: (reader: Reader) => Result | Promise<Result>): Promise<Result>;
+  read<Result>(use: Use<Result>, from?: FromCopy<Result>): Promise<Result>;
   /**
    * The API key for a secret's SHA-256; null where there is none. Keys are remembered, so most requests need
    * no read. A key that another process has changed is read again.
@@ -70,6 +70,30 @@ export interface Store {
   /** Commits the queued commands, then closes. */
   close(): Promise<void>;
 }
+
+/** Reads. `isCopy` is true where the snapshot is of a copy, and not of the ledger itself. */
+export type Use<Result> = (reader: Reader, isCopy?: boolean) => Result | Promise<Result>;
+
+/**
+ * How a read may come from a copy of the ledger that is a little late, where the engine has one. Where the copy cannot give what is
+ * said here, it is read from the ledger itself.
+ */
+export type FromCopy<Result> = {
+  /** A snapshot of the ledger itself that the caller holds: then no other is taken of it. */
+  readonly otherwise?: Reader;
+} & (
+  | {
+      /** Whether a result is right, although what was committed in the last seconds may be missing from it. */
+      readonly suffices: (result: Result) => boolean;
+    }
+  | {
+      /**
+       * A piece of work of several reads. Everything that was committed before the first of them is there, and none of them sees
+       * less than one before.
+       */
+      readonly work: object;
+    }
+);
 
 /** The times before which rows are deleted; epoch milliseconds. */
 export type Retention = {

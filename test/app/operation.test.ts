@@ -160,6 +160,11 @@ test("a database that does not answer is 503; what is known of it is in the metr
     figures: () => ({
       ...{ isReachable, roundTripMs: 2, lanes: 4, busy: 3, waiting: 7 },
       ...{ batches: 11, commands: 70, retries: 5, undecided: 1 },
+      readReplicas: [
+        { name: "ledger at near:5432", state: "in_use", lagMs: 20, reads: 4 },
+        { name: "ledger at far:5432", state: "away", lagMs: null, reads: 0 },
+      ],
+      fallbacks: { no_replica: 1, failed: 2, not_found: 3 },
     }),
     replicas: async () => [
       { name: "near", lagMs: 20, isSynchronous: true },
@@ -174,6 +179,20 @@ test("a database that does not answer is 503; what is known of it is in the metr
   const lagOf = (of: string) => started.figure(`holdfast_database_replica_lag_seconds{${of}}`);
   expect(await lagOf('replica="near",synchronous="true"')).toBe("0.02");
   expect(await lagOf('replica="far",synchronous="false"')).toBeUndefined();
+  for (const [series, value] of [
+    ['up{replica="ledger at near:5432"}', "1"],
+    ['up{replica="ledger at far:5432"}', "0"],
+    ['lag_seconds{replica="ledger at near:5432"}', "0.02"],
+    ['lag_seconds{replica="ledger at far:5432"}', undefined],
+    ['reads_total{replica="ledger at near:5432"}', "4"],
+    ['fallbacks_total{reason="no_replica"}', "1"],
+    ['fallbacks_total{reason="failed"}', "2"],
+    ['fallbacks_total{reason="not_found"}', "3"],
+  ] as const)
+    expect([series, await started.figure(`holdfast_database_read_replica_${series}`)]).toEqual([
+      series,
+      value,
+    ]);
   expect(await started.figure("holdfast_warrants_overdue")).toBe("0");
   isReachable = false;
   const read = jest.spyOn(ctx.store, "read").mockRejectedValue(new Error("no connection"));

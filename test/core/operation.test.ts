@@ -54,6 +54,7 @@ describe("a ledger in a database", () => {
   const DATABASE: DatabaseFigures = {
     ...{ isReachable: true, roundTripMs: 1.2, lanes: 4, busy: 1, waiting: 2 },
     ...{ batches: 9, commands: 90, retries: 3, undecided: 0 },
+    ...{ readReplicas: [], fallbacks: { no_replica: 0, failed: 0, not_found: 0 } },
   };
   const checkOf = (database: Partial<DatabaseFigures>) =>
     readinessOf({ ...WELL, freeBytes: null, database: { ...DATABASE, ...database } });
@@ -66,6 +67,19 @@ describe("a ledger in a database", () => {
     expect(checkOf({ roundTripMs: null }).checks).toContainEqual({
       ...{ name: "database", ok: true, message: known },
     });
+  });
+
+  test("says how many replicas reads go to, and is ready without one", () => {
+    const replica = { name: "ledger at near:5432", lagMs: 1, reads: 0 };
+    const { ready, checks } = checkOf({
+      readReplicas: [
+        { ...replica, state: "in_use" },
+        { ...replica, state: "late" },
+        { ...replica, state: "away" },
+      ],
+    });
+    expect(ready).toBeTrue();
+    expect(checks.find(({ name }) => name === "database")?.message).toEndWith("Reads go to 1 of 3 replicas.");
   });
 
   test("is not ready where the database does not answer", () => {

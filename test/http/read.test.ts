@@ -5,6 +5,7 @@ import { consoleRoutes } from "../../src/console/routes.ts";
 import { HOUR_MS } from "../../src/core/time.ts";
 import { app } from "../../src/http/app.ts";
 import type { Reader } from "../../src/store/reader.ts";
+import type { FromCopy } from "../../src/store/store.ts";
 import type { Credentials, Json, Reply } from "../support/client.ts";
 import { NOBODY } from "../support/client.ts";
 import { quietSite } from "../support/console.ts";
@@ -123,9 +124,9 @@ async function countSnapshots(
   const { read } = store;
   let snapshots = 0;
   Object.assign(store, {
-    read: (work: never) => {
-      snapshots++;
-      return read(work);
+    read: (work: never, from?: FromCopy<unknown>) => {
+      if (!from?.otherwise) snapshots++;
+      return read(work, from);
     },
   });
   try {

@@ -1,7 +1,6 @@
 import type { SQL } from "bun";
 import type { Context } from "../../src/services/context.ts";
 import { type PostgresAddress, parsePostgresAddress } from "../../src/store/postgres/address.ts";
-import { PATIENCE } from "../../src/store/postgres/client.ts";
 import {
   openPostgresStore,
   type PostgresStore,
@@ -20,7 +19,7 @@ export type Instance = {
 };
 
 /** The address of a database of a test's server. */
-function addressOf(url: string): PostgresAddress {
+export function addressOf(url: string): PostgresAddress {
   const address = parsePostgresAddress(url);
   if ("problem" in address) throw new Error(address.problem);
   return address;
@@ -30,16 +29,16 @@ function addressOf(url: string): PostgresAddress {
 export async function openInstance(
   url: string,
   overrides: Partial<Context> = {},
-  { patience = PATIENCE }: Pick<PostgresStoreOptions, "patience"> = {},
+  options: Partial<PostgresStoreOptions> = {},
 ): Promise<Instance> {
   const base = createTestContext({ ...SCRIPTED, ...overrides });
   const store = await openPostgresStore(addressOf(url), {
-    patience,
     version: "0.1.0",
     now: base.now,
     steadyNow: () => base.clock.now,
     newInstanceId: () => base.newId("instance"),
     auditCopies: copiesIn(TEMPORARY),
+    ...options,
   });
   return {
     ctx: { ...base, store },

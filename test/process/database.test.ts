@@ -74,6 +74,11 @@ test.each<[string, Record<string, string>, string]>([
     { HOLDFAST_DATABASE: `postgres://holdfast:${PASSWORD}@db.example/ledger?sslmode=require` },
     "HOLDFAST_DATABASE: sslmode=require does not verify that the server is db.example",
   ],
+  [
+    "audit",
+    { HOLDFAST_DATABASE_REPLICAS: `postgres://holdfast:${PASSWORD}@db.example/ledger?sslmode=disable` },
+    "HOLDFAST_DATABASE_REPLICAS: sslmode=disable would send everything to db.example in the clear, the password too: leave it out, or set HOLDFAST_DATABASE_PLAINTEXT to true",
+  ],
 ])(
   "%s with %o is refused, and no password is shown",
   async (command, settings, message) => {

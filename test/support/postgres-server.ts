@@ -24,10 +24,14 @@ export type Postgres = {
   createDatabase(): Promise<string>;
   /** Runs statements without parameters on the server's own database, and answers the rows of the last. */
   run(text: string): Promise<readonly Record<string, unknown>[]>;
+  /** What it has logged. */
+  log(): Promise<string>;
   /** SIGKILL for the server and every process of it, as if the machine had lost its power. What was fsynced is still there. */
   kill(): Promise<void>;
   /** Starts it again after `kill`, on the same port and files. */
   start(): Promise<void>;
+  /** Makes a second server that copies this one, a moment later. */
+  addReplica(): Promise<Postgres>;
   /**
    * Makes a second server that copies this one, and without which this one commits nothing from now on: what it has answered, the
    * second has on disk.
@@ -213,6 +217,15 @@ async function run(cluster: Cluster): Promise<Postgres> {
   }
 
   await accepting();
+  async function addReplica(): Promise<Postgres> {
+    const copy = newCluster(await freePort(), tmpdir());
+    copy.command(
+      ...["pg_basebackup", "--pgdata", copy.data, "--write-recovery-conf", "--wal-method", "stream"],
+      ...["--dbname", url(), "--checkpoint", "fast", "--no-sync"],
+    );
+    return run(copy);
+  }
+
   return {
     port: cluster.port,
     get pid() {
@@ -220,6 +233,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
     },
     url,
     run: (text) => runStatements(text),
+    log: () => log.text(),
     kill,
     async createDatabase() {
       databases += 1;
@@ -230,13 +244,9 @@ async function run(cluster: Cluster): Promise<Postgres> {
       child = cluster.spawn(log);
       await accepting();
     },
+    addReplica,
     async addSynchronousReplica() {
-      const copy = newCluster(await freePort(), tmpdir());
-      copy.command(
-        ...["pg_basebackup", "--pgdata", copy.data, "--write-recovery-conf", "--wal-method", "stream"],
-        ...["--dbname", url(), "--checkpoint", "fast", "--no-sync"],
-      );
-      const replica = await run(copy);
+      const replica = await addReplica();
       // After the copy, so that the replica does not wait for one of its own once it is promoted.
       await runStatements("ALTER SYSTEM SET synchronous_standby_names = '*'");
       await runStatements("SELECT pg_reload_conf()");

@@ -5,6 +5,7 @@ import type { Mode } from "../../core/roles.ts";
 import { parseTime } from "../../core/time.ts";
 import { type StatementLine, statementLine } from "../../resources/statement.ts";
 import type { Context } from "../context.ts";
+import { fromCopy } from "../from-copy.ts";
 import { type Authority, readableScope } from "./authority.ts";
 
 export type StatementInput = {
@@ -27,7 +28,7 @@ const LINES_AT_ONCE = 200;
  * is read page by page, each from a snapshot of its own: postings are only ever added, so the pages agree.
  */
 export async function statementOf(
-  ctx: Context,
+  given: Context,
   authority: Authority,
   input: StatementInput,
 ): Promise<AsyncGenerator<readonly StatementLine[]> | Refusal> {
@@ -35,6 +36,7 @@ export async function statementOf(
   if (from === null) return refuseField("from", "must be a time such as 2026-11-01T00:00:00Z");
   if (to === null) return refuseField("to", "must be a time such as 2026-12-01T00:00:00Z");
   if (from > to) return refuseField("to", "must be after from");
+  const ctx = fromCopy(given);
   const found = await ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;

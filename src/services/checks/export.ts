@@ -3,6 +3,7 @@ import { checkHashOf, checkResource } from "../../core/check.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import type { CheckExport } from "../../resources/check-export.ts";
 import type { Context } from "../context.ts";
+import { fromCopy } from "../from-copy.ts";
 import { schemasOf } from "./evaluate.ts";
 
 /** A check with all that it was made from. Only the command line has all of it (docs/security, "Capsules"). */
@@ -10,7 +11,7 @@ export async function exportCheck(
   ctx: Context,
   { check_id: id }: { readonly check_id: string },
 ): Promise<CheckExport | Refusal> {
-  const found = await ctx.store.read(async (reader) => {
+  const found = await fromCopy(ctx).store.read(async (reader) => {
     const check = await reader.checks.find(id);
     const warrant = check && (await reader.warrants.find(check.warrantId));
     if (!check || !warrant) return refuse("check_not_found", `There is no check ${id}.`);

@@ -4,6 +4,7 @@ import { createTally } from "../../core/places.ts";
 import type { PolicyRules } from "../../core/policy.ts";
 import { ACCESS, type PersonCaller, refuseAccess } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
+import { fromCopy } from "../from-copy.ts";
 
 /** What a draft of a policy would have made of the stored checks. */
 export type BackTest = {
@@ -43,11 +44,12 @@ export function createBackTests(stepWarrants = STEP, checksMax = CHECKS_MAX) {
   const running = createTally(RUNNING_MAX);
 
   async function run(
-    ctx: Context,
+    given: Context,
     caller: PersonCaller,
     { rules, agentId, offset }: BackTestAsked,
     gone: AbortSignal,
   ): Promise<BackTest> {
+    const ctx = fromCopy(given);
     const organisation = await ctx.store.read((reader) => reader.organisations.get(caller.organisationId));
     const threshold = organisation?.passkeyThreshold ?? null;
     const flips: Flip[] = [];

@@ -29,13 +29,17 @@ export type AskedTile = {
  * The bytes of a tile; null where the newest checkpoint does not cover it. So nothing is shown that was not signed.
  */
 export const readTile = (ctx: Context, { level, index, width }: AskedTile): Promise<Uint8Array | null> =>
-  ctx.store.read(async ({ log }) => {
-    const size = (await log.newestCheckpoint())?.size ?? 0;
-    const isEntries = level === "entries";
-    if (widthOf({ level: isEntries ? 0 : level, index }, size) < width) return null;
-    if (!isEntries) return log.tile(level, index, width);
-    return bundleOf(await log.entryHashes(index * TILE_WIDTH, width));
-  });
+  ctx.store.read(
+    async ({ log }) => {
+      const size = (await log.newestCheckpoint())?.size ?? 0;
+      const isEntries = level === "entries";
+      if (widthOf({ level: isEntries ? 0 : level, index }, size) < width) return null;
+      if (!isEntries) return log.tile(level, index, width);
+      return bundleOf(await log.entryHashes(index * TILE_WIDTH, width));
+    },
+    // It never changes.
+    { suffices: (tile) => tile !== null },
+  );
 
 /** Entries one after the other, each after its length in two bytes. */
 function bundleOf(entries: readonly Uint8Array[]): Uint8Array {

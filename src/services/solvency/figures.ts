@@ -8,6 +8,7 @@ import { solvencyResource } from "../../resources/solvency.ts";
 import type { Reader } from "../../store/reader.ts";
 import { type Authority, refuseAuthority } from "../admin/authority.ts";
 import type { Context } from "../context.ts";
+import { fromCopy } from "../from-copy.ts";
 import { owedAt } from "./owed-at.ts";
 
 /** What the ledger owes now of every asset, and what the chains held at their newest confirmed blocks. */
@@ -21,7 +22,7 @@ export async function readSolvency(ctx: Context): Promise<readonly SolvencyLine[
       const holding = "away" in answer ? null : answer;
       const posting =
         holding === null
-          ? Number.POSITIVE_INFINITY
+          ? Number.MAX_SAFE_INTEGER
           : await reader.history.postingsSince(holding.blockTime - CLOCKS_DIFFER_MS);
       const away = "away" in answer ? answer.away : null;
       lines.set(keyOf(treasury), { ...newLine(treasury), posting, held: { treasury, holding, away } });
@@ -49,13 +50,13 @@ type Growing = Pick<Treasury, "mode" | "asset"> & {
 const keyOf = ({ mode, asset }: Pick<Treasury, "mode" | "asset">): string => `${mode} ${asset}`;
 
 const newLine = ({ mode, asset }: Pick<Treasury, "mode" | "asset">): Growing => ({
-  ...{ mode, asset, posting: Number.POSITIVE_INFINITY, held: null },
+  ...{ mode, asset, posting: Number.MAX_SAFE_INTEGER, held: null },
   ...{ owed: NOTHING_OWED, owedThen: NOTHING_OWED, submittedSince: 0n },
 });
 
 async function addAccounts(reader: Reader, lines: Map<string, Growing>): Promise<void> {
   const positionOf = (account: Pick<Treasury, "mode" | "asset">): number =>
-    lines.get(keyOf(account))?.posting ?? Number.POSITIVE_INFINITY;
+    lines.get(keyOf(account))?.posting ?? Number.MAX_SAFE_INTEGER;
   const { accounts } = await owedAt(reader, positionOf);
   for (const account of accounts.values()) {
     const key = keyOf(account);
@@ -71,6 +72,6 @@ async function addAccounts(reader: Reader, lines: Map<string, Growing>): Promise
 export async function showSolvency(ctx: Context, authority: Authority) {
   const refused: Refusal | null = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const lines = await readSolvency(ctx);
+  const lines = await readSolvency(fromCopy(ctx));
   return { ...listResource(lines.map(solvencyResource)), has_more: false as const };
 }

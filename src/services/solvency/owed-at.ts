@@ -31,7 +31,7 @@ export async function owedAt(
   positionOf: (account: AccountOwed) => number,
 ): Promise<OwedThenByAccount> {
   const accounts = new Map<number, AccountThen>();
-  let first = Number.POSITIVE_INFINITY;
+  let first = Number.MAX_SAFE_INTEGER;
   for await (const account of stepwise((...step) => solvency.accounts(...step))) {
     accounts.set(account.position, { ...account, owedThen: account.owed, submittedSince: 0n });
     first = Math.min(first, positionOf(account));

@@ -8,6 +8,7 @@ import type { Reader } from "../../store/reader.ts";
 import { type Authority, readableScope } from "../admin/authority.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger } from "../fields.ts";
+import { fromCopy } from "../from-copy.ts";
 import { oneAtATime } from "./one-at-a-time.ts";
 import { type FoundStatement, findStatement, statementNotFound } from "./read.ts";
 import { rebuild } from "./rebuild.ts";
@@ -33,7 +34,7 @@ export function proveSolvency(
   input: ProofInput,
 ): Promise<SolvencyProof | Refusal> {
   return oneAtATime(ctx.store, () =>
-    ctx.store.read(async (reader) => {
+    fromCopy(ctx).store.read(async (reader) => {
       const scope =
         (input.asset === undefined ? null : refuseAsset("asset", input.asset)) ??
         (input.statement === undefined

@@ -42,7 +42,11 @@ export const statementNotFound = (number: number | null): Refusal =>
 
 /** The signed note of a statement, as it is published; null where there is none. */
 export const readStatementNote = ({ store }: Context, number: number | null): Promise<string | null> =>
-  store.read(async ({ solvency }) => (await solvency.statement(number))?.note ?? null);
+  store.read(
+    async ({ solvency }) => (await solvency.statement(number))?.note ?? null,
+    // It never changes, and the newest is another one soon.
+    number === null ? undefined : { suffices: (note) => note !== null },
+  );
 
 /** A statement by its number, or the newest one. */
 export async function showStatement(ctx: Context, authority: Authority, number: number | null) {

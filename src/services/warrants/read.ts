@@ -69,18 +69,34 @@ export function readChecks(ctx: Context, caller: Caller, id: string) {
 
 /** The public receipt of a settled warrant, signed over its RFC 8785 form. It needs no credentials. */
 export async function readReceipt(ctx: Context, id: string) {
-  const receipt = await ctx.store.read(async (reader) => {
-    const { warrants, checks, organisations, trace } = reader;
-    const warrant = await warrants.find(id);
-    if (!warrant || !isSettled(warrant.state)) return warrantNotFound();
-    const organisation = await organisations.get(warrant.organisationId);
-    if (!organisation) throw new Error(`the warrant ${id} belongs to no organisation`);
-    const { places, chainRefs } = await readPlaces(ctx, reader, id);
-    const settling = places.at(-1);
-    const anchor = settling ? await readAnchor(ctx, reader, settling) : null;
-    const logged = { chainRefs, anchor };
-    return unsignedReceipt(warrant, await checks.of(id), await trace.of(id), organisation, logged);
-  });
-  if (isRefusal(receipt)) return receipt;
+  const settled = await readSettled(ctx, id);
+  if (isRefusal(settled)) return settled;
+  const { warrant, checks, trace, logged, isCopy } = settled;
+  // Who hides its specs reads no receipt with one from then on.
+  const organisation = isCopy
+    ? await ctx.store.read(({ organisations }) => organisations.get(warrant.organisationId))
+    : settled.organisation;
+  if (!organisation) throw new Error(`the warrant ${id} belongs to no organisation`);
+  const receipt = unsignedReceipt(warrant, checks, trace, organisation, logged);
   return { ...receipt, signature: await ctx.tokens.sign(canonicalJson(receipt), RECEIPT_TYPE) };
 }
+
+/** What a receipt shows. None of it changes, and all of it is there once the log has the last entry. */
+const readSettled = (ctx: Context, id: string) =>
+  ctx.store.read(
+    async (reader, isCopy) => {
+      const { warrants, checks, organisations, trace } = reader;
+      const warrant = await warrants.find(id);
+      if (!warrant || !isSettled(warrant.state)) return warrantNotFound();
+      const { places, chainRefs } = await readPlaces(ctx, reader, id);
+      const settling = places.at(-1);
+      const anchor = settling ? await readAnchor(ctx, reader, settling) : null;
+      const logged = { chainRefs, anchor };
+      const organisation = await organisations.get(warrant.organisationId);
+      return {
+        ...{ isCopy, warrant, organisation, logged },
+        ...{ checks: await checks.of(id), trace: await trace.of(id) },
+      };
+    },
+    { suffices: (settled) => !isRefusal(settled) && settled.logged.anchor !== null },
+  );

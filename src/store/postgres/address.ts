@@ -42,6 +42,27 @@ export const parsePostgresAddress: Parse<PostgresAddress> = (text) => {
   return tls !== null && "problem" in tls ? tls : { ...parts, tls };
 };
 
+/** More than anybody runs. */
+const ADDRESSES_MAX = 16;
+
+/** Addresses with commas between. A comma in a password has its escape, `%2C`. */
+export const parseReplicas: Parse<readonly PostgresAddress[]> = (text) => {
+  const addresses: PostgresAddress[] = [];
+  const texts = text.split(",").map((one) => one.trim());
+  if (texts.length > ADDRESSES_MAX) return { problem: `must be ${ADDRESSES_MAX} addresses at most` };
+  for (const [at, one] of texts.entries()) {
+    const address = parsePostgresAddress(one);
+    if ("problem" in address)
+      return {
+        problem: `${address.problem} (address ${at + 1} of ${texts.length}; commas are between addresses, and %2C in one)`,
+      };
+    if (addresses.some((other) => nameOfDatabase(other) === nameOfDatabase(address)))
+      return { problem: `names ${nameOfDatabase(address)} twice` };
+    addresses.push(address);
+  }
+  return addresses;
+};
+
 /** The parts of the address, without escapes; null where an escape is wrong, or stands for a control character. */
 function partsOf({ hostname, port, username, password, pathname }: URL): Omit<PostgresAddress, "tls"> | null {
   const database = pathname.replace(/^\//, "");
@@ -92,6 +113,10 @@ function tlsOf(host: string, parameters: URLSearchParams): PostgresAddress["tls"
 /** Whether all that is sent there can be read on its way: over a network, and without TLS. */
 export const isPlaintext = ({ host, tls }: PostgresAddress): boolean =>
   tls === null && !host.startsWith("/") && !isLoopback(host);
+
+/** The name of a database in messages: it has neither the user nor the password. */
+export const nameOfDatabase = ({ host, port, database }: PostgresAddress): string =>
+  `${database} at ${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** How long anything may take on a server, in milliseconds. */
 const CONNECT_S = 2;

@@ -1,7 +1,7 @@
 import { SQLiteError } from "bun:sqlite";
 import { lstatSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { SQL } from "bun";
+import type { ReservedSQL, SQL } from "bun";
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { FREE_BYTES_MIN } from "../../core/operation.ts";
 import { auditQuickly } from "../sqlite/audit-threads.ts";
@@ -11,6 +11,7 @@ import { type CopiedRows, copyRows } from "./copy-rows.ts";
 import { createLedgerFile } from "./ledger-file-rows.ts";
 import { type Ask, askOn, rowsOfPostgres } from "./ledger-rows.ts";
 import { ledgerTables } from "./ledger-tables.ts";
+import type { Replicas } from "./replicas.ts";
 import { schemaDisagreements } from "./schema.ts";
 
 type OnProgress = (done: number, total: number) => void;
@@ -29,8 +30,8 @@ export type CopyPlace = {
 
 /**
  * Audits a ledger in PostgreSQL: whether its tables and their guards are as Holdfast makes them, and then a copy of one moment of all
- * its rows, in a file of SQLite, as every ledger is audited. Others may write meanwhile, and it may read from a replica. The copy takes
- * at most as much space as the ledger, and is removed at the end. It takes little memory.
+ * its rows, in a file of SQLite, as every ledger is audited. Others may write meanwhile. The rows come from a replica where there is
+ * one with all of them. The copy takes at most as much space as the ledger, and is removed at the end. It takes little memory.
  *
  * @param onProgress is called with how much is done, and how much there is to do
  * @throws a refusal where the copy may not fit
@@ -40,6 +41,7 @@ export async function auditPostgres(
   place: CopyPlace,
   onProgress: OnProgress = () => {},
   audit = auditRows,
+  onReplica: Replicas["alone"] = async () => null,
 ): Promise<readonly string[]> {
   const connection = await sql.reserve();
   try {
@@ -47,15 +49,31 @@ export async function auditPostgres(
     refuseMissing(place);
     await refuseCrowded(ask, place);
     const inSchema = await inTransaction(ask, "BEGIN", () => schemaDisagreements(connection));
-    const copy = (file: string, copying: OnProgress) =>
-      inTransaction(ask, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", () =>
-        copyToFile(ask, file, copying),
-      );
-    const { problems } = await auditCopy(place.folder, onProgress, copy, audit);
-    return [...inSchema, ...problems];
+    const auditMoment = async (from: ReservedSQL, before = async () => {}) => {
+      const { problems } = await auditCopy(place.folder, onProgress, copyOfMoment(from, before), audit);
+      return problems;
+    };
+    const ofReplica = await onReplica(async (replica, name, mustHaveAll) =>
+      (await auditMoment(replica, mustHaveAll)).map((problem) => `${problem} (in the replica ${name})`),
+    );
+    return [...inSchema, ...(ofReplica ?? (await auditMoment(connection)))];
   } finally {
     connection.release();
   }
+}
+
+/**
+ * Copies all rows of one moment.
+ *
+ * @param before fails where the transaction does not see what it must
+ */
+function copyOfMoment(connection: ReservedSQL, before: () => Promise<void>) {
+  const ask = askOn(connection);
+  return (file: string, copying: OnProgress) =>
+    inTransaction(ask, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", async () => {
+      await before();
+      return copyToFile(ask, file, copying);
+    });
 }
 
 /** @throws a refusal where there is no such folder */

@@ -7,10 +7,13 @@ import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.
 /** How many connections reads may use. */
 export const SNAPSHOTS_MAX = 8;
 
+/** Asks statements in a snapshot, beside its readers. */
+type AskIn = <Result>(work: () => Result) => Promise<Result>;
+
 /** Read transactions that requests share. */
 export type ReadSnapshots = {
-  /** Reads from a snapshot of everything that was committed before the call. The snapshot ends with `use`. */
-  read<Result>(use: (reader: Reader) => Result | Promise<Result>): Promise<Result>;
+  /** Reads from a snapshot of everything that the server had before the call. The snapshot ends with `use`. */
+  read<Result>(use: (reader: Reader, ask: AskIn) => Result | Promise<Result>): Promise<Result>;
   /** Called after a commit: later reads begin a new snapshot. */
   refresh(): void;
   close(): Promise<void>;
@@ -104,7 +107,7 @@ export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReade
     async read(use) {
       const snapshot = await join();
       try {
-        return await use(snapshot.reader);
+        return await use(snapshot.reader, (work) => replayed(snapshot, work));
       } finally {
         leave(snapshot);
       }

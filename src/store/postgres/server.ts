@@ -2,6 +2,7 @@ import { SQL } from "bun";
 import type { ReplicaFigures } from "../../core/database.ts";
 import { rootCause } from "../../core/errors.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
+import { sqlStateOf } from "./client.ts";
 
 /** What a server must be before a ledger is kept in it (docs/postgresql, "The server"). */
 
@@ -67,6 +68,66 @@ export async function problemAt(
   }
 }
 
+/** Which ledger a server has. */
+type LedgerFacts = {
+  /** Null where it has none. */
+  readonly ledger: string | null;
+  /** Of the files that a replica copies; null where the user may not know it, or the server has none. */
+  readonly system: string | null;
+};
+
+const NAME_THE_STANDBY = "name a standby of the server of HOLDFAST_DATABASE, with the same database";
+
+/** Why a server is no replica of another; null where nothing is against it. */
+function problemOfFacts(
+  replica: LedgerFacts & Pick<ServerFacts, "isReplica" | "readOnly">,
+  primary: LedgerFacts,
+): string | null {
+  if (!replica.isReplica && replica.readOnly !== "on")
+    return `the server takes writes, and so is no replica: ${NAME_THE_STANDBY}`;
+  const isOfOtherFiles =
+    replica.system !== null && primary.system !== null && replica.system !== primary.system;
+  if (replica.ledger !== null && replica.ledger !== primary.ledger)
+    return `the server has another ledger, ${replica.ledger}, and HOLDFAST_DATABASE has ${primary.ledger}: ${NAME_THE_STANDBY}`;
+  if (isOfOtherFiles)
+    return `the server does not copy that of HOLDFAST_DATABASE, but has files of its own: ${NAME_THE_STANDBY}`;
+  // A new ledger reaches a standby that is late later.
+  return replica.ledger === null && (replica.system === null || primary.system === null)
+    ? `the database there has no ledger: ${NAME_THE_STANDBY}`
+    : null;
+}
+
+async function ledgerFactsOf(sql: SQL): Promise<LedgerFacts> {
+  const [{ there }] = await sql`SELECT to_regclass('instances') IS NOT NULL AS there`;
+  const [instance] = there ? await sql`SELECT id FROM instances` : [];
+  // Servers that only speak the protocol have no such function, and a user may be kept from it.
+  const [found] = await sql`SELECT system_identifier::text AS id FROM pg_control_system()`.catch((error) => {
+    if (sqlStateOf(error) === null) throw error;
+    return [];
+  });
+  return { ledger: instance?.id ?? null, system: found?.id ?? null };
+}
+
+/** Why reads may not go to a server; null where nothing is against it, or it cannot be asked now. */
+export async function problemOfReplica(
+  replica: PostgresAddress,
+  primary: PostgresAddress,
+  version: string,
+): Promise<string | null> {
+  const ofPrimary = await withConnection(connectionOptions(primary, version), ledgerFactsOf);
+  try {
+    return await withConnection(connectionOptions(replica, version), async (sql) => {
+      const [facts] = await sql<readonly [Pick<ServerFacts, "isReplica" | "readOnly">]>`
+        SELECT pg_is_in_recovery() AS "isReplica", current_setting('transaction_read_only') AS "readOnly"`;
+      return problemOfFacts({ ...facts, ...(await ledgerFactsOf(sql)) }, ofPrimary);
+    });
+  } catch (error) {
+    return sqlStateOf(error) === "42501"
+      ? "the user may not read the ledger there: name one that may read all its tables, as the role pg_read_all_data does"
+      : problemOfSettings(error);
+  }
+}
+
 /** How long a connection that is made for one question may take. The client alone would wait for ever for an answer that is lost. */
 const ANSWER_MS = 5_000;
 
@@ -122,6 +183,13 @@ export function problemOfOpening(error: unknown): string | null {
 
 /** What a failure to connect, or of a connection, says of the setting. No message holds a password. */
 export function problemOfConnection(error: unknown): string {
+  const { errno, message } = error as { errno?: unknown; message: string };
+  const other = errno === undefined ? "the server cannot be reached" : "the server refuses the connection";
+  return problemOfSettings(error) ?? `${other} (${message})`;
+}
+
+/** The same where another setting would be right; null where the server may answer later. */
+function problemOfSettings(error: unknown): string | null {
   const { code = "", errno, message } = error as { code?: string; errno?: unknown; message: string };
   const more = `(${message})`;
   // A server that is too old does not know all settings that it is told.
@@ -134,6 +202,5 @@ export function problemOfConnection(error: unknown): string {
   if (code === "ERR_POSTGRES_TLS_NOT_AVAILABLE") return `the server has no TLS; turn ssl on there ${more}`;
   if (/CERT|SELF_SIGNED|ISSUER|CRL/.test(code))
     return `the server's certificate cannot be verified; name its authority with sslrootcert, and the server as its certificate does ${more}`;
-  if (errno !== undefined) return `the server refuses the connection ${more}`;
-  return `the server cannot be reached ${more}`;
+  return null;
 }

@@ -1,5 +1,5 @@
 import { SQL } from "bun";
-import type { DatabaseFigures } from "../../core/database.ts";
+import type { DatabaseFigures, ReadReplicaState } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createApply } from "../sql/apply.ts";
 import type { SqlDatabase } from "../sql/database.ts";
@@ -15,6 +15,7 @@ import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
 import { createSessions, PATIENCE, type Patience, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
+import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { type LastAudit, lastAuditIn } from "./last-audit.ts";
@@ -23,6 +24,7 @@ import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
+import { createReplicas } from "./replicas.ts";
 import { createWork } from "./work.ts";
 
 export type PostgresStoreOptions = {
@@ -42,19 +44,25 @@ export type PostgresStoreOptions = {
   readonly patience?: Patience;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
+  /** The replicas that reads may go to. */
+  readonly replicas?: readonly PostgresAddress[];
+  /** Called where one of them stands otherwise than before. */
+  readonly onReplica?: (name: string, state: ReadReplicaState) => void;
 };
 
 export interface PostgresStore extends Store {
   /** The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is none. */
   readonly newestIdTime: number;
   figures(): DatabaseFigures;
+  /** Begins to follow the replicas, and resolves when it is known how they stand. A read that may go to one begins it too. */
+  followReplicas(): Promise<void>;
   readonly lastAudit: LastAudit;
   /** Resolves once this process must not go on with the ledger. From then on nothing is read or written. */
   readonly unfit: LedgerWatch["unfit"];
 }
 
-/** Connections for other work than commands and reads: keys, jobs, and questions about what became of a transaction. */
-const OTHER_CONNECTIONS = 5;
+/** Connections for other work than commands and reads: keys, jobs, questions about what became of a transaction, and the heartbeat. */
+const OTHER_CONNECTIONS = 6;
 
 /**
  * The engine for a ledger on a PostgreSQL server. It brings the tables up to date.
@@ -99,6 +107,9 @@ export async function openPostgresStore(
   const snapshots = createReadSnapshots(whileFit(sessions, watch), replay, reader);
   const keys = createKeyLookUps(whileFit(sessions, watch), replay, reader);
   const process = crypto.randomUUID();
+  const heartbeat = createHeartbeat(whileFit(sessions, watch), process, steadyNow);
+  const replicaParts = { ...options, process, patience, watch, heartbeat, replay, reader };
+  const replicas = createReplicas(options.replicas ?? [], replicaParts, snapshots.read);
   const others = followOthers(sessions, process, watch);
   const watchers = createWatchers(others.haveCommitted);
   const parts = {
@@ -120,20 +131,22 @@ export async function openPostgresStore(
   );
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
-    read: snapshots.read,
+    read: replicas.read,
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
     newestIdTime: known.newestIdTime,
-    figures: () => ({ ...lanes.figures, ...sessions.health }),
+    figures: () => ({ ...lanes.figures, ...sessions.health, ...replicas.figures() }),
+    followReplicas: replicas.start,
     lastAudit: lastAuditIn(sessions),
     unfit: watch.unfit,
-    audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress),
+    audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
     ...createWork(lanes, replay),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
     async close() {
       others.stop();
+      await replicas.close();
       await lanes.close();
       await snapshots.close();
       await keys.close();
