@@ -14,7 +14,6 @@ import type { Json, Program } from "./program.ts";
 /** What must be true after a crash, once every unanswered request was sent again. */
 
 const AT_ONCE = 12;
-const EXPIRES_MS = 10_000;
 /** An attempt may fail, may be cut off by the next kill, and may wait 25 s for its last try. */
 const DELIVERED_MS = 60_000;
 const GONE_MS = 5_000;
@@ -44,12 +43,16 @@ export const checkReplays = (url: string, acknowledged: Iterable<Acknowledged>):
 
 const idIn = (body: Json): string => body.warrant_id ?? (body.warrant ?? body).id;
 
-/** No warrant may be older than the newest answer about it, and overdue warrants must expire. */
+/**
+ * No warrant may be older than the newest answer about it, and overdue warrants must expire.
+ *
+ * @param sweptMs how long it may take until deadlines are swept again
+ */
 export async function checkWarrants(
   url: string,
   knowledge: Knowledge,
   acknowledged: readonly Acknowledged[],
-  now: () => number,
+  { now, sweptMs }: { readonly now: () => number; readonly sweptMs: number },
 ): Promise<void> {
   const touched = new Set(acknowledged.map(({ answer }) => idIn(JSON.parse(answer.text))));
   const reread = [...knowledge.warrants.values()].filter(
@@ -76,7 +79,7 @@ export async function checkWarrants(
         await readBack(known);
         return isFinal(knowledge.warrants.get(id) ?? known);
       },
-      EXPIRES_MS,
+      sweptMs,
     ),
   );
 }

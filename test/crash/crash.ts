@@ -52,6 +52,7 @@ const JUMPED_MS = 1_200;
 /** The shortest that there is: each run begins when the last one has ended. */
 const CHECKPOINT_MS = "10";
 const IDLE = 3;
+const SWEPT_MS = 10_000;
 const KEYS_DAYS = 30;
 /** How many of the server's last faults a failure shows: its folder is gone with the machine on which a CI runs. */
 const FAULTS_SHOWN = 5;
@@ -160,7 +161,7 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
     monitor: createMonitor(folder),
     chain: itsChain,
     clock: itsClock,
-    earlier: [],
+    ...{ earlier: [], sweptMs: SWEPT_MS },
   };
 }
 

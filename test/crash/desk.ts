@@ -1,7 +1,7 @@
 import { until } from "../support/until.ts";
 import type { Knowledge } from "./knowledge.ts";
 import { createKnownMoney, type KnownMoney } from "./known-money.ts";
-import { UNSHARED } from "./load.ts";
+import { BUSY, UNSHARED } from "./load.ts";
 import { createTasks, type Task } from "./money-tasks.ts";
 import type { Credentials, Parties } from "./parties.ts";
 import type { Attempt, Program } from "./program.ts";
@@ -41,8 +41,6 @@ const AGAIN = "money in and out, done again after a kill";
 const LATE = "forms that came after a sign-in had ended";
 export const DESK_TALLY = [...Object.values(DONE), WRONG, LATE, AGAIN] as const;
 
-/** What somebody gets where too many want the same. It is asked for again. */
-const BUSY = "rate_limit_exceeded";
 /** How long what was not answered is done again. */
 const AGAIN_MS = 60_000;
 

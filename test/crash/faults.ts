@@ -111,6 +111,7 @@ async function killDatabase({ primary, random }: Parts): Promise<void> {
   await primary.kill();
   await Bun.sleep(random.below(BROKEN_MS_MAX));
   await primary.start();
+  await primary.replicated();
 }
 
 /** What the primary has answered, its replica has. The replica takes its place, and gets a replica of its own. */

@@ -46,6 +46,8 @@ const LOAD_MS_MAX = 3_000;
 const DURING_MS_MAX = 3_000;
 const AFTER_MS_MAX = 1_000;
 const ENDED_MS = 60_000;
+/** The lease of an instance that was killed lasts 20 s, and the others look for it every 5 s. */
+const SWEPT_MS = 40_000;
 const AGAIN_MS_MAX = 100;
 /** The shortest that there is: each run begins when the last one has ended. */
 const CHECKPOINT_MS = "10";
@@ -139,7 +141,7 @@ async function setStage(): Promise<Stage> {
     desk: createDesk(program, parties, knowledge, random, count),
     monitor: createMonitor(folder),
     witnessUrl: theWitness().url,
-    earlier: [],
+    ...{ earlier: [], sweptMs: SWEPT_MS },
   };
 }
 

@@ -30,6 +30,8 @@ export type Stage = {
   readonly witnessUrl: string;
   readonly receiver: Receiver;
   readonly outside: Outside;
+  /** How long it may take until deadlines are swept again. */
+  readonly sweptMs: number;
   /** Answers of earlier rounds. */
   readonly earlier: Acknowledged[];
 };
@@ -48,10 +50,11 @@ export async function checkLeft(
   count: Count,
   bring: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { folder, program, parties, knowledge, desk, monitor, chain, earlier, outside, receiver } = stage;
+  const { folder, program, parties, knowledge, desk, monitor, chain, earlier, outside, receiver, sweptMs } =
+    stage;
   const compared = [...load.acknowledged, ...earlier];
   await checkReplays(url, compared);
-  await checkWarrants(url, knowledge, load.acknowledged, outside.now);
+  await checkWarrants(url, knowledge, load.acknowledged, { now: outside.now, sweptMs });
   const taken = chain.taken();
   await bring();
   await checkLedger(folder, knowledge, receiver, outside.market);

@@ -36,9 +36,9 @@ const EXPECTED = new Set([
   "deadline_in_past",
   // The escalation became a dispute meanwhile, which the operator may not decide.
   "insufficient_role",
-  // No place or evaluator was free in time, on a busy machine.
-  "rate_limit_exceeded",
 ]);
+/** No place, evaluator or lock was free in time, on a busy machine. What was begun goes on: it is asked for again by the same key. */
+export const BUSY = "rate_limit_exceeded";
 /** While the clock is wrong, whatever ends by the time may have ended. */
 const EXPECTED_OF_A_JUMP = new Set(["not_authenticated", "session_expired"]);
 /** The second of two requests with one key at the same time gets this too. */
@@ -114,7 +114,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
       if (!breaking) throw error;
     });
     // Where a database is lost, a server cannot say what became of a request. Its own faults are in its log.
-    if (answer === undefined || (breaking && answer.status >= 500)) {
+    if (answer === undefined || (breaking && answer.status >= 500) || codeOf(answer) === BUSY) {
       load.unanswered.push(sent);
       return;
     }
@@ -220,13 +220,14 @@ export async function sendAgain(
 
 /** The answer of a key. That of a purchase which was cut off comes when recovery has ended it. */
 async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Promise<Answer> {
+  const later = sent.path === PAY || isTakenOver ? [BUSY, "idempotency_in_flight"] : [BUSY];
   let answer = await send(url, sent);
-  if (sent.path !== PAY && !isTakenOver) return answer;
+  const comesLater = () => later.includes(codeOf(answer) ?? "");
   await until(
     `the request of ${sent.key} has ended`,
     async () => {
-      if (codeOf(answer) === "idempotency_in_flight") answer = await send(url, sent);
-      return codeOf(answer) !== "idempotency_in_flight";
+      if (comesLater()) answer = await send(url, sent);
+      return !comesLater();
     },
     isTakenOver ? TAKEN_OVER_MS : RECOVERED_MS,
   );

@@ -37,6 +37,8 @@ export type Postgres = {
    * second has on disk.
    */
   addSynchronousReplica(): Promise<Postgres>;
+  /** Resolves when its synchronous replica follows it: after `start` it does so a few seconds later, and till then nothing is committed. */
+  replicated(): Promise<void>;
   /** Makes a replica a server that writes. */
   promote(): Promise<void>;
   /** Kills it and deletes its files. */
@@ -206,6 +208,13 @@ async function run(cluster: Cluster): Promise<Postgres> {
       START_MS_MAX,
     );
 
+  const replicated = async (): Promise<void> => {
+    await until("the replica is synchronous", async () => {
+      const [found] = await runStatements("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+      return found !== undefined;
+    });
+  };
+
   async function kill(): Promise<void> {
     // Stopped first, so that it starts no other process meanwhile.
     child.kill("SIGSTOP");
@@ -234,7 +243,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
     url,
     run: (text) => runStatements(text),
     log: () => log.text(),
-    kill,
+    ...{ kill, replicated },
     async createDatabase() {
       databases += 1;
       await runStatements(`CREATE DATABASE test_${databases}`);
@@ -250,10 +259,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
       // After the copy, so that the replica does not wait for one of its own once it is promoted.
       await runStatements("ALTER SYSTEM SET synchronous_standby_names = '*'");
       await runStatements("SELECT pg_reload_conf()");
-      await until("the replica is synchronous", async () => {
-        const [found] = await runStatements("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
-        return found !== undefined;
-      });
+      await replicated();
       return replica;
     },
     async promote() {
