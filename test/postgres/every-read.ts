@@ -28,7 +28,7 @@ function warrantsAsked({ agents, column, cursors, reader, scopes, times, warrant
       overdue: each(times, limits),
       overdueCount: alone(times),
       countsByState: [[]],
-      someSettled: [[3]],
+      someSettled: [[3], [Number.POSITIVE_INFINITY]],
       verifying: each(["", NONE], limits),
       ofAgent: ofAgents,
       sumsOfAgent: ofAgents,

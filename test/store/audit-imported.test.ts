@@ -1,10 +1,13 @@
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { digestOfValues } from "../../src/store/sql/row-digest.ts";
 import { importedTables } from "../../src/store/sql/tables/ledger.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
 import { withCopy } from "../support/corrupted.ts";
+import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createCaller, createStage } from "../support/stage.ts";
+
+const { test } = onlyEmbedded(import.meta.path);
 
 // Four agents, of which the third is gone.
 test.each([

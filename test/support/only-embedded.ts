@@ -32,6 +32,7 @@ export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
   "test/platform/wal-checkpoint-child.test.ts": "copies the write-ahead log of the embedded engine",
   "test/store/audit-anchors.test.ts": OF_ITS_FILE,
   "test/store/audit-capsules.test.ts": OF_ITS_FILE,
+  "test/store/audit-imported.test.ts": OF_ITS_FILE,
   "test/store/audit-log.test.ts": OF_ITS_FILE,
   "test/store/audit-purchases.test.ts": OF_ITS_FILE,
   "test/store/audit-transfers.test.ts": OF_ITS_FILE,

@@ -75,8 +75,8 @@ const WRONG: readonly (readonly [what: string, () => Partial<Statement>, RegExp]
   ],
   [
     "a posting that is not there",
-    () => ({ posting: 99 }),
-    /^statement 2: is at the posting 99, and the ledger has 5$/,
+    () => ({ posting: 99_999 }),
+    /^statement 2: is at the posting 99999, and the ledger has \d+$/,
   ],
   [
     "an earlier posting",

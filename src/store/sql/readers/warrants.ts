@@ -197,8 +197,15 @@ function createInstanceReads(
     `SELECT count(*) AS count FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ?`,
   );
   const newest = raw.query<{ position: bigint | null }, []>("SELECT max(position) AS position FROM warrants");
-  const firstSettled = raw.query<{ id: string }, [number, number]>(
-    "SELECT id FROM warrants WHERE position > ? AND position <= ? AND settled_at IS NOT NULL ORDER BY position LIMIT 1",
+  const everySettled = raw.query<{ id: string }, []>(
+    "SELECT id FROM warrants WHERE settled_at IS NOT NULL ORDER BY position",
+  );
+  /** The first of each of so many parts of all positions, in one statement: a round trip for each part would take long. */
+  const firstSettled = raw.query<{ id: string | null }, [number, number]>(
+    `WITH RECURSIVE parts (part) AS (SELECT 0 UNION ALL SELECT part + 1 FROM parts WHERE part + 1 < ?1)
+     SELECT (SELECT id FROM warrants WHERE position > ?2 * part / ?1 AND position <= ?2 * (part + 1) / ?1
+       AND settled_at IS NOT NULL ORDER BY position LIMIT 1) AS id
+     FROM parts ORDER BY part`,
   );
   return {
     overdue: (now, limit) =>
@@ -224,12 +231,9 @@ function createInstanceReads(
       ) as Partial<Record<State, number>>,
     someSettled(warrantsMax) {
       const last = Number(newest.get()?.position ?? 0n);
-      const parts = Math.min(warrantsMax, last);
-      const startOf = (part: number) => Math.floor((last / parts) * part);
-      const ids = Array.from({ length: parts }, (_, part) =>
-        firstSettled.get(startOf(part), startOf(part + 1)),
-      );
-      return ids.flatMap((found) => (found ? [found.id] : []));
+      if (warrantsMax < 1) return [];
+      const found = warrantsMax < last ? firstSettled.all(warrantsMax, last) : everySettled.all();
+      return found.flatMap(({ id }) => id ?? []);
     },
     verifying: (afterId, limit) =>
       readRows(
