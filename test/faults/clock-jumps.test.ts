@@ -186,99 +186,102 @@ describe("when the clock jumps", () => {
   });
 });
 
-embedded.describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (Debian's libfaketime)", () => {
-  const TEST_MS = 120_000;
-  let folder: string;
-  let program: Program;
-  const jumpTo = (offset: string) => writeOffset(join(folder, "offset"), offset);
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
-    mkdirSync(join(folder, "data"));
-    jumpTo("+0");
-    program = createProgram(SOURCE, folder, fakeTimeBy(join(folder, "offset")));
-  });
-  afterEach(async () => {
-    await program.killAll();
-    rmSync(folder, { recursive: true, force: true });
-  });
+embedded.describe.skipIf(!existsSync(FAKETIME))(
+  "a server whose machine's clock jumps (Debian's libfaketime)",
+  () => {
+    const TEST_MS = 120_000;
+    let folder: string;
+    let program: Program;
+    const jumpTo = (offset: string) => writeOffset(join(folder, "offset"), offset);
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
+      mkdirSync(join(folder, "data"));
+      jumpTo("+0");
+      program = createProgram(SOURCE, folder, fakeTimeBy(join(folder, "offset")));
+    });
+    afterEach(async () => {
+      await program.killAll();
+      rmSync(folder, { recursive: true, force: true });
+    });
 
-  test(
-    "waits with deadlines until it is restarted, expires once what the time says, serves on, and starts again a day earlier",
-    async () => {
-      const { organisation } = await program.command(
-        ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
-        ...["--owner-password", "correct horse battery staple"],
-      );
-      const account = ["--organisation", organisation.id, "--mode", "live"];
-      const agent = await program.command("agents", "create", ...account, "--name", "buyer");
-      const { secret } = await program.command("keys", "create", "--agent", agent.id);
-      await program.command("balances", "fund", ...account, "--amount", "1000");
-      let server = await program.serve();
-      const client = () =>
-        createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
-      const as = { authorization: `Bearer ${secret}` };
-      const open = async (aheadMs: number) => {
-        const body = {
-          amount: "100",
-          payee: "acme",
-          deadline: new Date(Date.now() + aheadMs).toISOString(),
-          spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    test(
+      "waits with deadlines until it is restarted, expires once what the time says, serves on, and starts again a day earlier",
+      async () => {
+        const { organisation } = await program.command(
+          ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
+          ...["--owner-password", "correct horse battery staple"],
+        );
+        const account = ["--organisation", organisation.id, "--mode", "live"];
+        const agent = await program.command("agents", "create", ...account, "--name", "buyer");
+        const { secret } = await program.command("keys", "create", "--agent", agent.id);
+        await program.command("balances", "fund", ...account, "--amount", "1000");
+        let server = await program.serve();
+        const client = () =>
+          createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
+        const as = { authorization: `Bearer ${secret}` };
+        const open = async (aheadMs: number) => {
+          const body = {
+            amount: "100",
+            payee: "acme",
+            deadline: new Date(Date.now() + aheadMs).toISOString(),
+            spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+          };
+          const reply = await client().post("/v1/warrants", body, { as });
+          expect(reply.status).toBe(201);
+          return reply.body;
         };
-        const reply = await client().post("/v1/warrants", body, { as });
-        expect(reply.status).toBe(201);
-        return reply.body;
-      };
-      const read = async (id: string) => (await client().get(`/v1/warrants/${id}`, { as })).body;
-      const short = await open(HOUR_MS / 2);
-      const long = await open(2 * HOUR_MS);
+        const read = async (id: string) => (await client().get(`/v1/warrants/${id}`, { as })).body;
+        const short = await open(HOUR_MS / 2);
+        const long = await open(2 * HOUR_MS);
 
-      const clock = async () => {
-        const { checks }: Json = await fetch(`${server.url}/readyz`).then((response) => response.json());
-        return checks.find(({ name }: Json) => name === "clock").message;
-      };
-      expect(await clock()).toBeNull();
-      jumpTo("+1h");
-      expect(await clock()).toMatch(
-        /^The clock has jumped 3(600|599) s forwards since the service started: /,
-      );
-      // Longer than the time between two sweeps.
-      await Bun.sleep(1_200);
-      expect((await read(short.id)).state).toBe("held");
-      await server.kill();
-      server = await program.serve();
-      expect(await clock()).toBeNull();
-      await until("it has expired", async () => (await read(short.id)).state !== "held");
-      const expired = await read(short.id);
-      expect(expired).toMatchObject({ state: "expired", version: 2 });
-      expect(Date.parse(expired.settled_at) - Date.now()).toBeGreaterThan(HOUR_MS / 2);
+        const clock = async () => {
+          const { checks }: Json = await fetch(`${server.url}/readyz`).then((response) => response.json());
+          return checks.find(({ name }: Json) => name === "clock").message;
+        };
+        expect(await clock()).toBeNull();
+        jumpTo("+1h");
+        expect(await clock()).toMatch(
+          /^The clock has jumped 3(600|599) s forwards since the service started: /,
+        );
+        // Longer than the time between two sweeps.
+        await Bun.sleep(1_200);
+        expect((await read(short.id)).state).toBe("held");
+        await server.kill();
+        server = await program.serve();
+        expect(await clock()).toBeNull();
+        await until("it has expired", async () => (await read(short.id)).state !== "held");
+        const expired = await read(short.id);
+        expect(expired).toMatchObject({ state: "expired", version: 2 });
+        expect(Date.parse(expired.settled_at) - Date.now()).toBeGreaterThan(HOUR_MS / 2);
 
-      jumpTo("-1d");
-      expect(await clock()).toMatch(
-        /^The clock is \d{5} s behind the ledger's last commit and has jumped \d{5} s back since the service started: /,
-      );
-      const third = await open(HOUR_MS);
-      expect(third.id > long.id).toBeTrue();
-      // The times of records never go back.
-      expect(third.opened_at >= expired.settled_at).toBeTrue();
-      await server.kill();
-      server = await program.serve();
-      expect(await clock()).toMatch(/^The clock is \d{5} s behind the ledger's last commit: /);
-      const fourth = await open(HOUR_MS);
-      expect(fourth.id > third.id).toBeTrue();
-      const verified = await client().post(
-        `/v1/warrants/${long.id}/verify`,
-        { source_url: `${server.url}/healthz` },
-        { as },
-      );
-      // The service's own listener is refused as a source. The check ran all the same, and its policy decided.
-      expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
-      expect(await read(short.id)).toEqual(expired);
-      expect((await program.command("balances", "show", ...account)).balances).toEqual([
-        { asset: "USDC", available: "700", held: "300", paid: "0" },
-      ]);
-      expect((await program.command("audit")).problems).toEqual([]);
-      expect(program.faults()).toEqual([]);
-    },
-    TEST_MS,
-  );
-});
+        jumpTo("-1d");
+        expect(await clock()).toMatch(
+          /^The clock is \d{5} s behind the ledger's last commit and has jumped \d{5} s back since the service started: /,
+        );
+        const third = await open(HOUR_MS);
+        expect(third.id > long.id).toBeTrue();
+        // The times of records never go back.
+        expect(third.opened_at >= expired.settled_at).toBeTrue();
+        await server.kill();
+        server = await program.serve();
+        expect(await clock()).toMatch(/^The clock is \d{5} s behind the ledger's last commit: /);
+        const fourth = await open(HOUR_MS);
+        expect(fourth.id > third.id).toBeTrue();
+        const verified = await client().post(
+          `/v1/warrants/${long.id}/verify`,
+          { source_url: `${server.url}/healthz` },
+          { as },
+        );
+        // The service's own listener is refused as a source. The check ran all the same, and its policy decided.
+        expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
+        expect(await read(short.id)).toEqual(expired);
+        expect((await program.command("balances", "show", ...account)).balances).toEqual([
+          { asset: "USDC", available: "700", held: "300", paid: "0" },
+        ]);
+        expect((await program.command("audit")).problems).toEqual([]);
+        expect(program.faults()).toEqual([]);
+      },
+      TEST_MS,
+    );
+  },
+);

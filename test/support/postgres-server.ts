@@ -178,25 +178,39 @@ export const freePort = (): Promise<number> =>
     });
   });
 
+/** Runs statements without parameters, and answers the rows of the last. */
+async function statementsAt(
+  url: string,
+  text: string,
+  connectionTimeout = CONNECT_S_MAX,
+): Promise<readonly Record<string, unknown>[]> {
+  const sql = new SQL(url, { max: 1, connectionTimeout });
+  try {
+    const results = (await sql.unsafe(text).simple()) as Record<string, unknown>[][];
+    const last = results.at(-1);
+    return Array.isArray(last) ? last : (results as unknown as Record<string, unknown>[]);
+  } finally {
+    await sql.close();
+  }
+}
+
+/** A copy of the server at this address, which will follow it. */
+async function copyOf(url: string): Promise<Cluster> {
+  const copy = newCluster(await freePort(), tmpdir());
+  copy.command(
+    ...["pg_basebackup", "--pgdata", copy.data, "--write-recovery-conf", "--wal-method", "stream"],
+    ...["--dbname", url, "--checkpoint", "fast", "--no-sync"],
+  );
+  return copy;
+}
+
 async function run(cluster: Cluster): Promise<Postgres> {
   const log = Bun.file(join(cluster.folder, "log"));
   let child = cluster.spawn(log);
   let databases = 0;
   const { url } = cluster;
 
-  async function runStatements(
-    text: string,
-    connectionTimeout = CONNECT_S_MAX,
-  ): Promise<readonly Record<string, unknown>[]> {
-    const sql = new SQL(url(), { max: 1, connectionTimeout });
-    try {
-      const results = (await sql.unsafe(text).simple()) as Record<string, unknown>[][];
-      const last = results.at(-1);
-      return Array.isArray(last) ? last : (results as unknown as Record<string, unknown>[]);
-    } finally {
-      await sql.close();
-    }
-  }
+  const runStatements = (text: string, connectS?: number) => statementsAt(url(), text, connectS);
 
   const accepting = () =>
     until(
@@ -227,12 +241,7 @@ async function run(cluster: Cluster): Promise<Postgres> {
 
   await accepting();
   async function addReplica(): Promise<Postgres> {
-    const copy = newCluster(await freePort(), tmpdir());
-    copy.command(
-      ...["pg_basebackup", "--pgdata", copy.data, "--write-recovery-conf", "--wal-method", "stream"],
-      ...["--dbname", url(), "--checkpoint", "fast", "--no-sync"],
-    );
-    return run(copy);
+    return run(await copyOf(url()));
   }
 
   return {
