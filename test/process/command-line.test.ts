@@ -7,7 +7,7 @@ import { ENGINE } from "../support/engine.ts";
 import { removeLedgerFolder } from "../support/new-ledger.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
-const PROCESS_TIMEOUT_MS = 10_000;
+const PROCESS_TIMEOUT_MS = 60_000;
 /** A ledger in a database is named by the environment. */
 const DATA = ENGINE === "embedded" ? ["--data", "ledger"] : [];
 
