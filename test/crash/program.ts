@@ -101,6 +101,8 @@ export function createProgram(
       // What it printed whole was done, even where it was killed as it ended.
       if (exitCode === 0) return { refused: null, shown: JSON.parse(out) };
       if (cut.aborted) return null;
+      // It could not connect in time, on a busy machine: nothing was done.
+      if (err.includes("HOLDFAST_DATABASE")) return null;
       if (exitCode !== 1) throw fault();
       return { refused: JSON.parse(err).error.code, shown: null };
     },
