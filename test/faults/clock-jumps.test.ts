@@ -186,10 +186,24 @@ describe("when the clock jumps", () => {
   });
 });
 
+const TEST_MS = 120_000;
+
+/** An organisation with a balance, as options of commands name it, and the key of its agent. */
+async function buyerOf({ command }: Program) {
+  const { organisation } = await command(
+    ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
+    ...["--owner-password", "correct horse battery staple"],
+  );
+  const account = ["--organisation", organisation.id, "--mode", "live"];
+  const agent = await command("agents", "create", ...account, "--name", "buyer");
+  const { secret } = await command("keys", "create", "--agent", agent.id);
+  await command("balances", "fund", ...account, "--amount", "1000");
+  return { account, secret };
+}
+
 embedded.describe.skipIf(!existsSync(FAKETIME))(
   "a server whose machine's clock jumps (Debian's libfaketime)",
   () => {
-    const TEST_MS = 120_000;
     let folder: string;
     let program: Program;
     const jumpTo = (offset: string) => writeOffset(join(folder, "offset"), offset);
@@ -207,14 +221,7 @@ embedded.describe.skipIf(!existsSync(FAKETIME))(
     test(
       "waits with deadlines until it is restarted, expires once what the time says, serves on, and starts again a day earlier",
       async () => {
-        const { organisation } = await program.command(
-          ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
-          ...["--owner-password", "correct horse battery staple"],
-        );
-        const account = ["--organisation", organisation.id, "--mode", "live"];
-        const agent = await program.command("agents", "create", ...account, "--name", "buyer");
-        const { secret } = await program.command("keys", "create", "--agent", agent.id);
-        await program.command("balances", "fund", ...account, "--amount", "1000");
+        const { account, secret } = await buyerOf(program);
         let server = await program.serve();
         const client = () =>
           createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
