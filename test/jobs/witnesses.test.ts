@@ -267,7 +267,8 @@ describe("a log that was rewritten", () => {
       changes = [];
       await jobsOn(fork).run();
       if (of !== 20) expect(kept(of)).toEqual([]);
-      expect(changes).toEqual(witnesses.map(({ key }) => `${key.name}: ${change}`));
+      // Each is asked by a job of its own.
+      expect(changes.sort()).toEqual(witnesses.map(({ key }) => `${key.name}: ${change}`).sort());
     }
     // The log that they know is still signed.
     size = 41;

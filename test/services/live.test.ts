@@ -11,6 +11,7 @@ import { markRestored } from "../support/restored.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { openTestStore } from "../support/store.ts";
 import { createTimers } from "../support/timers.ts";
+import { until } from "../support/until.ts";
 
 /** The streams of what changes, by a clock and timers of the test. */
 
@@ -118,7 +119,10 @@ test("what another process has written may be anything", async () => {
     heard = true;
   });
   // An instance on PostgreSQL hears of another's commit after a while.
-  for (; !heard; await turns()) timers.fire();
+  await until("it is heard", () => {
+    timers.fire();
+    return heard;
+  });
   expect(namesOf((await next).value)).toBeNull();
 });
 

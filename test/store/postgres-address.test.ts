@@ -123,6 +123,8 @@ describe("Bun's client", () => {
       ...["default_transaction_isolation", "read committed", "lock_timeout", "2000"],
       ...["statement_timeout", "15000", "idle_in_transaction_session_timeout", "5000"],
       ...["client_connection_check_interval", "5000", "jit", "off"],
+      ...["enable_seqscan", "off", "enable_hashjoin", "off", "enable_mergejoin", "off"],
+      ...["plan_cache_mode", "force_generic_plan"],
       ...["max_parallel_workers_per_gather", "0", ""],
     ]);
   });

@@ -115,7 +115,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const forget = createForget(writer.raw);
   return {
     execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
-    read: async (use, from) => (from?.otherwise ? use(from.otherwise) : snapshots.read(use)),
+    read: (use, from) => (from?.otherwise ? Promise.try(use, from.otherwise) : snapshots.read(use)),
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
