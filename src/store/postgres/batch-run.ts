@@ -11,6 +11,7 @@ import type { IndexName } from "../view.ts";
 import { BLOCK, nextBlocks, positionsOf } from "./blocks.ts";
 import { BEGIN, ConnectionLost, commitWith, ROLLBACK, type Session, type Statement } from "./client.ts";
 import type { KeptRows } from "./kept-rows.ts";
+import type { LedgerWatch } from "./ledger-watch.ts";
 import { type Locks, lockStatements, missingLocks, recordedStatement, standingOf } from "./locks.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWriteBuffer, PositionsUsedUp, type WriteBuffer } from "./write-buffer.ts";
@@ -24,6 +25,8 @@ export type BatchParts = {
   readonly names: Names;
   /** The times of a batch whose scopes have recorded until then. */
   readonly timeAfter: (recordedAt: number) => BatchTime;
+  /** Is told which transactions may be looked for. */
+  readonly watch: Pick<LedgerWatch, "sends" | "decided">;
   /** What is kept from one batch to the next. */
   readonly kept: KeptRows;
   /** This process, among those that use the ledger. */
@@ -130,7 +133,12 @@ async function decideAndCommit(
   if (id === null) await session.exchange([ROLLBACK]);
   else {
     const recorded = recordedStatement(locks, time.recordedAt, isOther);
-    await commit(session, [...changes, recorded, commitRow(id, parts, locks)], { id, committed });
+    parts.watch.sends(id);
+    const statements = [...changes, recorded, commitRow(id, parts.process, locks)];
+    await commit(session, statements, { id, committed }).catch((error: unknown) => {
+      if (!(error instanceof OutcomeUnknown)) parts.watch.decided(id);
+      throw error;
+    });
   }
   if (!isOther) parts.kept.keep(cache, locks.scopes, standing);
   return committed;
@@ -149,7 +157,8 @@ async function commit(
   }
 }
 
-const commitRow = (id: string, { process }: BatchParts, { scopes }: Locks): Statement => ({
+/** Says of a transaction that it was committed. */
+export const commitRow = (id: string, process: string, { scopes }: Pick<Locks, "scopes">): Statement => ({
   text: `INSERT INTO commits (id, instance, at, scopes)
     VALUES ($1::text, $2::text, (extract(epoch FROM clock_timestamp()) * 1000)::int8, $3::text)`,
   params: [id, process, JSON.stringify([...scopes])],

@@ -22,6 +22,8 @@ export type Session = {
   exchange(statements: readonly Statement[]): Promise<readonly Answer[]>;
   /** Gives the connection back. */
   release(): void;
+  /** Closes it, so that nobody gets it again. */
+  end(): void;
 };
 
 /** The connection ended before an answer came. */
@@ -76,9 +78,10 @@ export const sqlStateOf = (error: unknown): string | null => {
 
 /**
  * Failures by which a connection ends: the server stops, was killed, cannot be reached, or has waited too long for the next statement. One
- * that only reads is of a server that is not, or not yet, the one to write to.
+ * that only reads is of a server that is not, or not yet, the one to write to. Other engines than PostgreSQL say by 40003 that they do
+ * not know what became of a COMMIT.
  */
-const ENDS_CONNECTION = /^(?:08|57P|25P03|25006)/;
+const ENDS_CONNECTION = /^(?:08|57P|25P03|25006|40003)/;
 /** What the client says by itself tells nothing of what the server has done, whatever it is. */
 const isLost = (error: unknown): boolean => {
   const state = sqlStateOf(error);
@@ -147,6 +150,7 @@ function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Sessio
       ended = true;
       sql.release();
     },
+    end,
   };
 }
 

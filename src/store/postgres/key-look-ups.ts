@@ -1,6 +1,6 @@
 import type { ApiKey } from "../../core/api-key.ts";
 import type { SqlReader } from "../sql/readers/sql-reader.ts";
-import type { Session, Sessions } from "./client.ts";
+import { ConnectionLost, type Session, type Sessions } from "./client.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 
 /** Looks up API keys by the hashes of their secrets. */
@@ -14,8 +14,15 @@ export type KeyLookUps = {
   close(): Promise<void>;
 };
 
+/** How long an answer is waited for. A read may be asked again, on another connection. */
+const ANSWER_MS_MAX = 5_000;
+/** How often a connection is used before it is given back. */
+const ROUNDS_MAX = 100;
+
 type Asked = {
   readonly secretHash: string;
+  /** Whether it was asked before, on a connection that was lost. */
+  readonly isAgain: boolean;
   readonly resolve: (key: ApiKey | null) => void;
   readonly fail: (error: unknown) => void;
 };
@@ -30,9 +37,15 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
 
   /** Answers those that wait, as long as there are any. */
   async function work(): Promise<void> {
-    const session = await sessions.reserve();
+    let session: Session;
     try {
-      for (let asked = take(); asked.length > 0; asked = take()) await answer(session, asked);
+      session = await sessions.reserve(Math.min(ANSWER_MS_MAX, sessions.patience.exchangeMs));
+    } catch (error) {
+      for (const { fail } of take()) fail(error);
+      return;
+    }
+    try {
+      for (let rounds = 0; rounds < ROUNDS_MAX && waiting.length > 0; rounds++) await answer(session, take());
     } finally {
       session.release();
     }
@@ -58,16 +71,17 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
         if (left.length > 0) await fetchAnswers(session, lacking, answers);
       }
     } catch (error) {
-      for (const { fail } of asked) fail(error);
+      const again = error instanceof ConnectionLost ? asked.filter(({ isAgain }) => !isAgain) : [];
+      waiting = [...again.map((one) => ({ ...one, isAgain: true })), ...waiting];
+      for (const one of asked) if (!again.includes(one)) one.fail(error);
       throw error;
     }
   }
 
   function start(): void {
     running = work()
-      .catch((error: unknown) => {
-        for (const { fail } of take()) fail(error);
-      })
+      // Who asked has heard of it, or is asked again.
+      .catch(() => {})
       .finally(() => {
         running = null;
         if (waiting.length > 0) start();
@@ -77,7 +91,7 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
   return {
     of: (secretHash) =>
       new Promise((resolve, fail) => {
-        waiting.push({ secretHash, resolve, fail });
+        waiting.push({ secretHash, isAgain: false, resolve, fail });
         if (running === null) start();
       }),
     close: async () => void (await running),

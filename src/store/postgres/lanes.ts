@@ -46,6 +46,9 @@ const CONTENDED_TOO_LONG = refuse(
   "Other requests change the same at this moment. Retry shortly with the same Idempotency-Key.",
 );
 
+/** What lanes share. */
+type OfStore = Omit<BatchParts, "kept" | "watch">;
+
 type Job = {
   readonly command: AnyCommand;
   readonly queuedAt: number;
@@ -83,7 +86,7 @@ export type Lanes = {
 export function createLanes(
   sessions: Sessions,
   watch: LedgerWatch,
-  parts: Omit<BatchParts, "kept">,
+  parts: OfStore,
   onCommitted: (committed: Committed, commands: number, durationMs: number) => void,
 ): Lanes {
   const figures: LaneFigures = {
@@ -132,7 +135,7 @@ const laneOf = (organisationId: string): number => Number(Bun.hash(organisationI
 function createLane(
   sessions: Sessions,
   watch: LedgerWatch,
-  parts: Omit<BatchParts, "kept">,
+  parts: OfStore,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[3],
 ) {
@@ -193,11 +196,11 @@ type TakeJobs = (locks: Locks, most: number) => readonly Job[];
 function createCommitter(
   sessions: Sessions,
   watch: LedgerWatch,
-  ofStore: Omit<BatchParts, "kept">,
+  ofStore: OfStore,
   figures: LaneFigures,
   onCommitted: Parameters<typeof createLanes>[3],
 ) {
-  const parts = { ...ofStore, kept: createKeptRows() };
+  const parts = { ...ofStore, watch, kept: createKeptRows() };
   let session: Session | null = null;
 
   /**
@@ -220,17 +223,19 @@ function createCommitter(
     const begunAt = performance.now();
     let committed: Committed;
     try {
+      watch.refuseUnfit();
       session ??= await sessions.reserve();
       committed = await runBatch(session, { commands: commandsOf(first), locks, join }, parts);
     } catch (error) {
       if (error instanceof NewerLedger) return failAll(jobs, watch.foundNewer(error));
       if (error instanceof UnfitFault) return failAll(jobs, error);
       if (error instanceof LocksMissing) return commitTogether(jobs, together(locks, error.locks), tries);
-      if (error instanceof ConnectionLost || error instanceof OutcomeUnknown) {
+      if (isLost(error)) {
         session = null;
         parts.kept.clear();
       }
       const found = error instanceof OutcomeUnknown ? await outcomeOf(sessions, error.id, locks) : null;
+      if (error instanceof OutcomeUnknown && found !== true) watch.decided(error.id);
       if (!(error instanceof OutcomeUnknown && found === true))
         return tryAgain(jobs, locks, tries, error instanceof OutcomeUnknown && found === null, error);
       committed = error.committed;
@@ -252,17 +257,15 @@ function createCommitter(
       figures.undecided += 1;
       return failAll(jobs, error);
     }
-    const isLost = error instanceof ConnectionLost || error instanceof OutcomeUnknown;
-    if (isLost) {
+    if (isLost(error)) {
       const waiting = failLate(jobs, error);
       if (waiting.length === 0) return;
       await pause(figures);
       return commitTogether(waiting, locks, tries);
     }
     const state = sqlStateOf(error) ?? "";
-    const isKeyTaken = constraintOf(error) === CLAIM;
     const isShared = state === LOCK_TIMEOUT && organisationsOf(jobs).length > 1;
-    if (CONTENDED.has(state) && !isKeyTaken && !isShared && tries < TRIES_MAX) {
+    if (CONTENDED.has(state) && constraintOf(error) !== CLAIM && !isShared && tries < TRIES_MAX) {
       await pause(figures);
       return commitTogether(jobs, locks, tries + 1);
     }
@@ -301,6 +304,9 @@ async function gathered(queue: () => readonly Job[]): Promise<void> {
     if (performance.now() - (queue()[0]?.queuedAt ?? 0) > GATHER_MS_MAX) return;
   }
 }
+
+const isLost = (error: unknown): boolean =>
+  error instanceof ConnectionLost || error instanceof OutcomeUnknown;
 
 const constraintOf = (error: unknown): unknown => (error as { readonly constraint?: unknown }).constraint;
 

@@ -31,10 +31,16 @@ const LOOKED_FOR_MS = 20 * HOUR_MS;
  * that lane came before: where the database lacks it, the ledger is an older one.
  */
 export type LedgerWatch = {
+  /** Called before a transaction is committed. It may be looked for until `decided` or `committed` is called. */
+  sends(id: string): void;
+  /** Called when it is not looked for any more. */
+  decided(id: string): void;
   /** Called when a transaction is committed. */
-  committed(lane: number, id: string): void;
+  committed(lane: number | "log", id: string): void;
   /** The ids of transactions that the database must have. */
   ids(): readonly string[];
+  /** These, and those that may be looked for. */
+  needed(): readonly string[];
   /** @throws UnfitFault where the database lacks one of them */
   verify(session: Session): Promise<void>;
   /** Called where the ledger is found to be of a newer version, which this process may not write to. The fault to answer with. */
@@ -52,7 +58,8 @@ const MISSING =
 
 /** @param steadyNow a clock that never jumps, in milliseconds */
 export function watchLedger(steadyNow: () => number): LedgerWatch {
-  const newest = new Map<number, { readonly id: string; readonly at: number }>();
+  const underWay = new Set<string>();
+  const newest = new Map<number | "log", { readonly id: string; readonly at: number }>();
   const { promise, resolve } = Promise.withResolvers<Unfit>();
   let why: Unfit | null = null;
 
@@ -68,8 +75,14 @@ export function watchLedger(steadyNow: () => number): LedgerWatch {
   }
 
   return {
-    committed: (lane, id) => void newest.set(lane, { id, at: steadyNow() }),
+    sends: (id) => void underWay.add(id),
+    decided: (id) => void underWay.delete(id),
+    committed(lane, id) {
+      newest.set(lane, { id, at: steadyNow() });
+      underWay.delete(id);
+    },
     ids,
+    needed: () => [...ids(), ...underWay],
     async verify(session) {
       refuseUnfit();
       for (let asked = ids(); asked.length > 0; asked = ids()) {
@@ -77,7 +90,11 @@ export function watchLedger(steadyNow: () => number): LedgerWatch {
           { text: IS_REPLICA, params: [1n] },
           { text: MISSING, params: [arrayOf("text", asked)] },
         ]);
-        if (replica.length > 0) throw new ConnectionLost("the server is a replica");
+        if (replica.length > 0) {
+          // Else the pool would give it to the next who asks.
+          session.end();
+          throw new ConnectionLost("the server is a replica");
+        }
         if (missing.length === 0) return;
         // A transaction that a later one of its lane followed meanwhile may have been deleted.
         const known = new Set(ids());

@@ -11,10 +11,18 @@ const DELETED_MAX = 10_000;
 
 const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 const COMMITTED = `SELECT id FROM commits WHERE instance <> $1::text AND at > ${NOW} - $2::int8`;
-/** A process deletes its own rows soon, and those of others when these do not look for them any more. */
+/** How far the database's clock may differ from ours between two times that it is asked, and how long it must have gone evenly. */
+const JUMP_MS = 30_000;
+const EVEN_MS = 60_000;
+
+/**
+ * A process deletes its own rows soon, and those of others when these do not look for them any more. Those that it may look for are made
+ * young again in time, so that nobody takes them for a dead process'.
+ */
 const DELETE_OWN = `DELETE FROM commits WHERE id IN (
   SELECT id FROM commits WHERE at BETWEEN ${NOW} - 2 * $1::int8 AND ${NOW} - $1::int8 AND instance = $2::text
     AND id <> ALL($3::text[]) LIMIT $4::int8)`;
+const KEEP_YOUNG = `UPDATE commits SET at = ${NOW} WHERE id = ANY($1::text[]) AND at < ${NOW} - $2::int8`;
 const DELETE_OLD = `DELETE FROM commits WHERE id IN (
   SELECT id FROM commits WHERE at < ${NOW} - $1::int8 LIMIT $2::int8 FOR UPDATE SKIP LOCKED)`;
 
@@ -30,6 +38,7 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
   let known = new Set<string>();
   let isNews = false;
   let stopped = false;
+  const isEven = watchClock();
   let timer: Timer | null = null;
 
   /** By an exchange, which ends: where packets are lost without a word, a plain query would be waited for without end. */
@@ -37,12 +46,17 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
     const session = await sessions.reserve();
     try {
       await watch.verify(session);
-      const own = arrayOf("text", watch.ids());
-      const [found = []] = await session.exchange([
+      const own = arrayOf("text", watch.needed());
+      const [found = [], [clock] = []] = await session.exchange([
         { text: COMMITTED, params: [process, BigInt(KEPT_MS)] },
-        { text: DELETE_OWN, params: [BigInt(2 * KEPT_MS), process, own, BigInt(DELETED_MAX)] },
-        { text: DELETE_OLD, params: [BigInt(KEPT_MS_MAX), BigInt(DELETED_MAX)] },
+        { text: `SELECT ${NOW} + $1::int8 AS now`, params: [0n] },
+        { text: KEEP_YOUNG, params: [own, BigInt(KEPT_MS_MAX / 2)] },
       ]);
+      if (isEven(Number((clock as { readonly now: bigint }).now)))
+        await session.exchange([
+          { text: DELETE_OWN, params: [BigInt(2 * KEPT_MS), process, own, BigInt(DELETED_MAX)] },
+          { text: DELETE_OLD, params: [BigInt(KEPT_MS_MAX), BigInt(DELETED_MAX)] },
+        ]);
       const ids = (found as readonly { readonly id: string }[]).map(({ id }) => id);
       isNews ||= ids.some((id) => !known.has(id));
       known = new Set(ids);
@@ -72,5 +86,20 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
       stopped = true;
       if (timer) clearTimeout(timer);
     },
+  };
+}
+
+/**
+ * Whether the database's clock has gone as ours does for a minute. After a jump forwards all rows look old, and the processes whose they
+ * are need a moment to make them young again.
+ */
+function watchClock(): (databaseNow: number) => boolean {
+  let ahead: number | null = null;
+  let evenSince = performance.now();
+  return (databaseNow) => {
+    const aheadNow = databaseNow - performance.now();
+    if (ahead === null || Math.abs(aheadNow - ahead) > JUMP_MS) evenSince = performance.now();
+    ahead = aheadNow;
+    return performance.now() - evenSince > EVEN_MS;
   };
 }

@@ -141,7 +141,7 @@ export async function openPostgresStore(
     lastAudit: lastAuditIn(sessions),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
-    ...createWork(lanes, replay),
+    ...createWork(lanes, replay, process, watch),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
     async close() {

@@ -1,10 +1,12 @@
 import { FORGOTTEN } from "../sql/forgotten.ts";
 import { createLogWriter } from "../sql/log.ts";
 import type { Retention, Store } from "../store.ts";
+import { commitRow } from "./batch-run.ts";
 import { nextBlocks, positionsOf } from "./blocks.ts";
-import { BEGIN, commitWith, ROLLBACK, type Session } from "./client.ts";
+import { BEGIN, commitWith, ROLLBACK, type Session, type Statement } from "./client.ts";
 import { placeOf } from "./columns.ts";
 import type { Lanes } from "./lanes.ts";
+import type { LedgerWatch } from "./ledger-watch.ts";
 import { lockStatements, NO_LOCKS } from "./locks.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createWriteBuffer } from "./write-buffer.ts";
@@ -13,10 +15,17 @@ import { createWriteBuffer } from "./write-buffer.ts";
 export function createWork(
   lanes: Lanes,
   replay: Replay,
+  process: string,
+  watch: LedgerWatch,
 ): Pick<Store, "extendLog" | "keepCheckpoint" | "keepStatement" | "forget" | "probe"> {
   const log = createLogWriter(replay.connection, true);
   const inLog = <Result>(work: () => Result) =>
-    lanes.alone((session) => transact(session, "log", replay, work));
+    lanes.alone(async (session) => {
+      const id = crypto.randomUUID();
+      const result = await transact(session, "log", replay, work, commitRow(id, process, NO_LOCKS));
+      watch.committed("log", id);
+      return result;
+    });
   return {
     extendLog: (entriesMax) => inLog(() => log.extend(entriesMax)),
     keepCheckpoint: (checkpoint) => inLog(() => log.keepCheckpoint(checkpoint)),
@@ -26,12 +35,17 @@ export function createWork(
   };
 }
 
-/** Reads and writes in one transaction, while nobody else does work of this name. It inserts few rows: one block is enough. */
+/**
+ * Reads and writes in one transaction, while nobody else does work of this name. It inserts few rows: one block is enough.
+ *
+ * @param last is sent with the COMMIT
+ */
 async function transact<Result>(
   session: Session,
   name: string,
   replay: Replay,
   work: () => Result,
+  last: Statement,
 ): Promise<Result> {
   const names = new Set([name]);
   const locking = lockStatements({ ...NO_LOCKS, names });
@@ -43,7 +57,7 @@ async function transact<Result>(
       const lacking: Lacking = new Map();
       const done = replay.attempt({ answers, lacking, writes: buffer }, work);
       if (done) {
-        await commitWith(session, buffer.take());
+        await commitWith(session, [...buffer.take(), last]);
         return done.result;
       }
       buffer.reset();
