@@ -132,10 +132,15 @@ const untilSignal = (): Promise<void> =>
 
 /** @throws why it must not go on, where nobody has asked for the stop */
 async function untilStopped({ mustStop, stop }: RunningServer, onStopped: () => void): Promise<void> {
-  const why = await Promise.race([untilSignal(), ...(mustStop ? [mustStop] : [])]);
-  await stop();
-  onStopped();
-  exitSoon();
+  const why = await Promise.race([untilSignal(), ...(mustStop ? [mustStop] : [])]).catch(
+    (error: unknown) => error,
+  );
+  try {
+    await stop();
+    onStopped();
+  } finally {
+    exitSoon();
+  }
   if (why) throw why;
 }
 

@@ -227,6 +227,15 @@ test("packets to the client are lost, and nobody closes the connections: reads f
   expect(await organisations()).toEqual(found);
 });
 
+test("packets to the client are lost, and nobody closes the connection: keys that were looked up are looked up again", async () => {
+  await until("the database answers", () => hasty.store.figures().isReachable);
+  hole.hold("to client");
+  const asked = Promise.all(["one", "another"].map((hash) => hasty.store.apiKey(hash)));
+  await until("they have got no answer", () => !hasty.store.figures().isReachable);
+  hole.pass();
+  expect(await asked).toEqual([null, null]);
+});
+
 test("packets to the client are lost, and nobody closes the connection: what others commit is heard of afterwards", async () => {
   const hasHeard = () => hasty.store.othersHaveCommitted();
   await until("the database answers", () => hasty.store.figures().isReachable);

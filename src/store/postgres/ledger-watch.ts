@@ -23,7 +23,7 @@ export class UnfitFault extends UndoneFault {
 
 /** How long the row of a transaction is kept where no later one of its lane has made it unnecessary, by the database's clock. */
 export const KEPT_MS_MAX = 24 * HOUR_MS;
-/** How long it is looked for, by this process's clock. */
+/** How long it is looked for, by this process's clocks: the one that never jumps stands still while a machine sleeps. */
 const LOOKED_FOR_MS = 20 * HOUR_MS;
 
 /**
@@ -59,7 +59,10 @@ const MISSING =
 /** @param steadyNow a clock that never jumps, in milliseconds */
 export function watchLedger(steadyNow: () => number): LedgerWatch {
   const underWay = new Set<string>();
-  const newest = new Map<number | "log", { readonly id: string; readonly at: number }>();
+  const newest = new Map<
+    number | "log",
+    { readonly id: string; readonly at: number; readonly wallAt: number }
+  >();
   const { promise, resolve } = Promise.withResolvers<Unfit>();
   let why: Unfit | null = null;
 
@@ -69,7 +72,9 @@ export function watchLedger(steadyNow: () => number): LedgerWatch {
     return new UnfitFault(why);
   }
   const ids = () =>
-    [...newest.values()].filter(({ at }) => steadyNow() - at < LOOKED_FOR_MS).map(({ id }) => id);
+    [...newest.values()]
+      .filter(({ at, wallAt }) => Math.max(steadyNow() - at, Date.now() - wallAt) < LOOKED_FOR_MS)
+      .map(({ id }) => id);
   function refuseUnfit(): void {
     if (why) throw new UnfitFault(why);
   }
@@ -78,7 +83,7 @@ export function watchLedger(steadyNow: () => number): LedgerWatch {
     sends: (id) => void underWay.add(id),
     decided: (id) => void underWay.delete(id),
     committed(lane, id) {
-      newest.set(lane, { id, at: steadyNow() });
+      newest.set(lane, { id, at: steadyNow(), wallAt: Date.now() });
       underWay.delete(id);
     },
     ids,

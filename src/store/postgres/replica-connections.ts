@@ -14,9 +14,23 @@ export type Connected = {
   readonly pool: SQL;
   readonly sessions: Sessions;
   readonly snapshots: ReadSnapshots;
-  /** Rejects with ConnectionLost when one is lost: nothing that was asked is waited for then. */
-  readonly lost: PromiseWithResolvers<never>;
+  /** What ends each waiting for an answer when one is lost. */
+  readonly waiting: Set<(lost: ConnectionLost) => void>;
+  /** Null until then. */
+  lost: ConnectionLost | null;
 };
+
+/**
+ * Waits for what was asked there, until the connections are lost. A race with one promise for all of them would keep every answer as long
+ * as the connections are good.
+ */
+export function untilLost<Result>({ waiting, lost }: Connected, asked: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    waiting.add(reject);
+    void asked.then(resolve, reject).finally(() => waiting.delete(reject));
+    if (lost) reject(lost);
+  });
+}
 
 export type ConnectionParts = {
   readonly version: string;
@@ -49,9 +63,8 @@ export function createReplicaConnections(
     const max = SNAPSHOTS_MAX + OTHER_CONNECTIONS;
     const pool = new SQL({ ...connectionOptions(address, version), max });
     const sessions = whileFit(createSessions(pool, patience), watch);
-    const lost = Promise.withResolvers<never>();
-    lost.promise.catch(() => {});
-    return { pool, sessions, snapshots: createReadSnapshots(sessions, replay, reader), lost };
+    const snapshots = createReadSnapshots(sessions, replay, reader);
+    return { pool, sessions, snapshots, waiting: new Set(), lost: null };
   }
 
   async function lose(which: Connected, cause: unknown): Promise<void> {
@@ -59,7 +72,8 @@ export function createReplicaConnections(
       connected = null;
       if (!closed) onLost();
     }
-    which.lost.reject(new ConnectionLost("a replica does not answer", { cause }));
+    which.lost ??= new ConnectionLost("a replica does not answer", { cause });
+    for (const end of which.waiting) end(which.lost);
     await which.pool.close({ timeout: 0 }).catch(() => {});
   }
 

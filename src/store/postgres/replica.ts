@@ -6,7 +6,12 @@ import { nameOfDatabase, type PostgresAddress } from "./address.ts";
 import { ConnectionLost } from "./client.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { askOn } from "./ledger-rows.ts";
-import { type Connected, type ConnectionParts, createReplicaConnections } from "./replica-connections.ts";
+import {
+  type Connected,
+  type ConnectionParts,
+  createReplicaConnections,
+  untilLost,
+} from "./replica-connections.ts";
 
 /** How much of what was committed may be missing in what is read from a replica. */
 const LAG_MS_MAX = 5 * SECOND_MS;
@@ -73,7 +78,7 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
     const now = connections.now();
     const timer = setTimeout(() => void connections.lose(now, new Error("no answer in time")), ANSWER_MS_MAX);
     try {
-      seen = Math.max(seen, await seenThrough(now, process));
+      seen = Math.max(seen, await untilLost(now, seenThrough(now, process)));
       if (isNear()) stand("in_use");
     } catch (error) {
       // A table that is not there yet is there later.
@@ -119,7 +124,7 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
         return result;
       });
       try {
-        const result = await Promise.race([reading, now.lost.promise]);
+        const result = await untilLost(now, reading);
         reads += 1;
         return result;
       } catch (error) {
@@ -127,13 +132,17 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
         throw error;
       }
     },
-    async alone(work) {
-      const own = await connections.now().pool.reserve();
-      try {
-        return await work(own);
-      } finally {
-        own.release();
-      }
+    alone(work) {
+      const now = connections.now();
+      const working = async () => {
+        const own = await now.pool.reserve();
+        try {
+          return await work(own);
+        } finally {
+          own.release();
+        }
+      };
+      return untilLost(now, working());
     },
     close: connections.close,
   };

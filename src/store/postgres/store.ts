@@ -138,7 +138,7 @@ export async function openPostgresStore(
     newestIdTime: known.newestIdTime,
     figures: () => ({ ...lanes.figures, ...sessions.health, ...replicas.figures() }),
     followReplicas: replicas.start,
-    lastAudit: lastAuditIn(sessions),
+    lastAudit: lastAuditIn(whileFit(sessions, watch)),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
     ...createWork(lanes, replay, process, watch),
