@@ -248,26 +248,16 @@ test("specs are hidden from a receipt at once, although the replica does not kno
 });
 
 test("a statement has the posting that was made before it was asked for, although the replica lacks it", async () => {
+  const funding = { organisation_id: stage.organisationId, mode: "live", amount: "5" } as const;
+  const fund = async () => must(await fundBalance(instance.ctx, MACHINE, funding));
   await paused(async () => {
     const { length } = await allOf();
-    must(
-      await fundBalance(instance.ctx, MACHINE, {
-        organisation_id: stage.organisationId,
-        mode: "live",
-        amount: "5",
-      }),
-    );
+    await fund();
     expect(await allOf()).toHaveLength(length + 1);
   });
   const before = figures().fallbacks;
   const { length } = await allOf();
-  must(
-    await fundBalance(instance.ctx, MACHINE, {
-      organisation_id: stage.organisationId,
-      mode: "live",
-      amount: "5",
-    }),
-  );
+  await fund();
   expect(await allOf()).toHaveLength(length + 1);
   expect(figures().fallbacks).toEqual(before);
 });
