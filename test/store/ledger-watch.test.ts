@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/core/time.ts";
-import { type Answer, ConnectionLost, type Session } from "../../src/store/postgres/client.ts";
+import { type Answer, ConnectionLost, type Session, type Statement } from "../../src/store/postgres/client.ts";
 import { UnfitFault, watchLedger } from "../../src/store/postgres/ledger-watch.ts";
 
 /** A connection to a server that is a replica, or that lacks these transactions. */
@@ -9,7 +9,7 @@ function connectionTo({ isReplica = false, lacks = [] as readonly string[] }) {
   let hasEnded = false;
   const session: Session = {
     async exchange([, asked]) {
-      const [ids] = asked?.params as readonly [{ readonly serializedValues: string }];
+      const [ids] = (asked as Statement).params as readonly [{ readonly serializedValues: string }];
       const missing = lacks.filter((id) => ids.serializedValues.includes(`"${id}"`));
       return [of(isReplica ? [{}] : []), of(missing.map((id) => ({ id })))];
     },
