@@ -1,6 +1,11 @@
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/core/time.ts";
-import { type Answer, ConnectionLost, type Session, type Statement } from "../../src/store/postgres/client.ts";
+import {
+  type Answer,
+  ConnectionLost,
+  type Session,
+  type Statement,
+} from "../../src/store/postgres/client.ts";
 import { UnfitFault, watchLedger } from "../../src/store/postgres/ledger-watch.ts";
 
 /** A connection to a server that is a replica, or that lacks these transactions. */
