@@ -58,9 +58,9 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
   }
 
   async function answer(session: Session, asked: readonly Asked[]): Promise<void> {
+    let left = asked;
     try {
       const answers: Answers = new Map();
-      let left = asked;
       while (left.length > 0) {
         const lacking: Lacking = new Map();
         left = left.filter(({ secretHash, resolve }) => {
@@ -71,9 +71,9 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
         if (left.length > 0) await fetchAnswers(session, lacking, answers);
       }
     } catch (error) {
-      const again = error instanceof ConnectionLost ? asked.filter(({ isAgain }) => !isAgain) : [];
+      const again = error instanceof ConnectionLost ? left.filter(({ isAgain }) => !isAgain) : [];
       waiting = [...again.map((one) => ({ ...one, isAgain: true })), ...waiting];
-      for (const one of asked) if (!again.includes(one)) one.fail(error);
+      for (const one of left) if (!again.includes(one)) one.fail(error);
       throw error;
     }
   }

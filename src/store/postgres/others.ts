@@ -16,8 +16,8 @@ const JUMP_MS = 30_000;
 const EVEN_MS = 60_000;
 
 /**
- * A process deletes its own rows soon, and those of others when these do not look for them any more. Those that it may look for are made
- * young again in time, so that nobody takes them for a dead process'.
+ * A process deletes its own rows soon, and those of others when these do not look for them any more. It gives those that
+ * it may look for a new time now and then, so that no other process deletes them.
  */
 const DELETE_OWN = `DELETE FROM commits WHERE id IN (
   SELECT id FROM commits WHERE at BETWEEN ${NOW} - 2 * $1::int8 AND ${NOW} - $1::int8 AND instance = $2::text
@@ -90,8 +90,8 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
 }
 
 /**
- * Whether the database's clock has gone as ours does for a minute. After a jump forwards all rows look old, and the processes whose they
- * are need a moment to make them young again.
+ * Whether the database's clock has gone as ours does for a minute. After a jump forwards all rows look old, and each process needs a
+ * moment to make its own young again.
  */
 function watchClock(): (databaseNow: number) => boolean {
   let ahead: number | null = null;
