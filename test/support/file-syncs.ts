@@ -109,10 +109,10 @@ const WRITES = new Set(["write", "writev", "pwrite64", "pwritev", "sendto", "sen
 
 /**
  * Whether it says something to somebody: over a connection, or what a command prints, which is JSON. What a process writes to its own
- * children looks otherwise.
+ * children looks otherwise. A file is nobody, though what is written into it may begin like JSON, by chance where it is encrypted.
  */
 const isAnswer = ({ name, args }: Call): boolean =>
-  WRITES.has(name) && (/^\d+<TCP/.test(args) || /^\d+<\S+, "\{/.test(args));
+  WRITES.has(name) && (/^\d+<TCP/.test(args) || /^\d+<[^/]\S*, "\{/.test(args));
 
 /** The log's index is made anew from the log, and a journal is deleted when its transaction is on disk. */
 const isDisposable = (path: string): boolean => /-(shm|journal)$/.test(path);
