@@ -84,6 +84,7 @@ const JOBS = [
   ...[
     "agents",
     "anchor",
+    "audit",
     "deadlines",
     "key-uses",
     "ledger",
@@ -95,7 +96,7 @@ const JOBS = [
     "reminders",
   ],
   ...["retention", "sign-in-failures", "troubles", "webhooks"],
-  ...(ENGINE === "embedded" ? ["audit", "wal-checkpoint"] : ["rates", "shared-memory"]),
+  ...(ENGINE === "embedded" ? ["wal-checkpoint"] : ["rates", "shared-memory"]),
 ];
 
 test(

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { createVault } from "../../src/platform/vault.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createWebhook, type NewWebhook } from "../../src/services/admin/webhooks.ts";
+import { openAllRows } from "../support/all-rows.ts";
 import type { Json } from "../support/client.ts";
+import { ENGINE } from "../support/engine.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
 import { openServerFolder, type ServerFolder, type ServerProcess } from "../support/server-process.ts";
@@ -128,7 +130,8 @@ test(
     expect(await folder.ctx.store.audit()).toEqual([]);
     expect(await second.end("SIGTERM")).toBe(0);
   },
-  PROCESS_TIMEOUT_MS,
+  // Where other servers may use the ledger, an attempt is theirs 30 s after its begin.
+  2 * PROCESS_TIMEOUT_MS,
 );
 
 test(
@@ -146,7 +149,10 @@ test(
     const scope = { organisationId: home.id, mode: "live" } as const;
     const read = () => folder.ctx.reader.deliveries.list(scope, 1)[0];
     await receiver.whenReceived(2);
-    await until("the failure is recorded", () => read()?.status === "failed");
+    await until(
+      "the second failure is recorded",
+      () => read()?.attempts === 2 && read()?.claimedUntil === null,
+    );
     await first.end("SIGKILL");
     const killedAt = performance.now();
     const second = await folder.start("1");
@@ -199,7 +205,7 @@ test(
 );
 
 test(
-  "a master key that is given signs, and neither it nor any secret is in the data folder in clear text",
+  "a master key that is given signs, and neither it nor any secret is kept in clear text",
   async () => {
     const masterKey = Buffer.alloc(32, 5);
     const text = masterKey.toString("base64");
@@ -211,16 +217,20 @@ test(
     await receiver.whenReceived(1);
     expect(createJudge(secret)(receiver.received[0]!, Date.now())).toBe("accepted");
     await server.end("SIGTERM");
-    expect(
-      readdirSync(folder.folder)
-        .filter((name) => name.endsWith(".key"))
-        .sort(),
-    ).toEqual(["backup.key", "push.key", "signing.key", "witness.key"]);
-    for (const name of readdirSync(folder.folder)) {
-      const bytes = readFileSync(join(folder.folder, name));
+    const names = readdirSync(folder.folder);
+    const made = ENGINE === "embedded" ? ["backup.key", "push.key", "signing.key", "witness.key"] : [];
+    expect(names.filter((name) => name.endsWith(".key")).sort()).toEqual(made);
+    const rows = openAllRows(folder.folder);
+    const kept = [
+      ...names.map((name) => [name, readFileSync(join(folder.folder, name)).toString("latin1")] as const),
+      ...Object.entries(rows.all()).map(
+        ([table, found]) => [table, Bun.inspect(found, { depth: 9 })] as const,
+      ),
+    ];
+    rows.close();
+    for (const [name, content] of kept)
       for (const hidden of [secret, text, SECRET])
-        expect([name, bytes.includes(hidden)]).toEqual([name, false]);
-    }
+        expect([name, content.includes(hidden)]).toEqual([name, false]);
   },
   PROCESS_TIMEOUT_MS,
 );
