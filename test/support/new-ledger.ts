@@ -5,6 +5,7 @@ import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { dropDatabase, newDatabase } from "./databases.ts";
 import { ENGINE } from "./engine.ts";
+import { runScript } from "./sync-sql.ts";
 import { TEMPORARY } from "./temporary.ts";
 
 /** The file of a migrated ledger without a row. A copy costs little beside migrating, and hundreds of tests need a ledger. */
@@ -39,6 +40,14 @@ export function databaseOf(folder: string): string {
   const url = databases.get(folder);
   if (url === undefined) throw new Error(`no database was made for ${folder}`);
   return url;
+}
+
+const ENDED =
+  "UPDATE leases SET until = clock_timestamp(); UPDATE instances_running SET seen_until = clock_timestamp()";
+
+/** The servers of this folder were killed. Those that share a ledger believe for 20 s that they live: these seconds have passed now. */
+export function takePlacesOfKilled(folder: string): void {
+  if (ENGINE === "postgres") runScript(databaseOf(folder), ENDED);
 }
 
 /** Copies a data folder and its ledger, which nobody uses meanwhile. */

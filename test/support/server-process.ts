@@ -7,12 +7,10 @@ import type { Context } from "../../src/services/context.ts";
 import { cheapPasswords } from "./cheap-passwords.ts";
 import { type Client, createClient } from "./client.ts";
 import { databaseSecrets, databaseSettings } from "./database-settings.ts";
-import { ENGINE } from "./engine.ts";
 import { openTestLedger, type TestLedger } from "./ledger.ts";
-import { databaseOf, newLedgerFolder, removeLedgerFolder } from "./new-ledger.ts";
+import { newLedgerFolder, removeLedgerFolder, takePlacesOfKilled } from "./new-ledger.ts";
 import { must } from "./organisations.ts";
 import { testSettings } from "./server.ts";
-import { runScript } from "./sync-sql.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 
@@ -72,7 +70,7 @@ export async function openServerFolder(): Promise<ServerFolder> {
           if (ownGroup) process.kill(-child.pid, signal);
           else child.kill(signal);
           await child.exited;
-          if (child.signalCode !== null) letOthersKnow(folder);
+          if (child.signalCode !== null) takePlacesOfKilled(folder);
           return child.signalCode === null ? child.exitCode : null;
         },
       };
@@ -85,14 +83,6 @@ export async function openServerFolder(): Promise<ServerFolder> {
       removeLedgerFolder(folder);
     },
   };
-}
-
-/** Servers that share a ledger believe for 20 s that a killed one lives. Here these seconds have passed at once. */
-function letOthersKnow(folder: string): void {
-  if (ENGINE === "embedded") return;
-  const ended =
-    "UPDATE leases SET until = clock_timestamp(); UPDATE instances_running SET seen_until = clock_timestamp()";
-  runScript(databaseOf(folder), ended);
 }
 
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {

@@ -15,7 +15,7 @@ import { cheapPasswords } from "../support/cheap-passwords.ts";
 import { type Client, type Credentials, createClient } from "../support/client.ts";
 import { databaseSecrets, databaseSettings } from "../support/database-settings.ts";
 import { openTestLedger } from "../support/ledger.ts";
-import { newLedgerFolder, removeLedgerFolder } from "../support/new-ledger.ts";
+import { newLedgerFolder, removeLedgerFolder, takePlacesOfKilled } from "../support/new-ledger.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
 import { until } from "../support/until.ts";
@@ -283,7 +283,9 @@ async function openMachine(chain: Chain, wallet: Wallet) {
   return {
     ctx,
     spawn,
+    /** Nothing else runs in the folder. */
     async serve() {
+      takePlacesOfKilled(folder);
       const child = spawn([MAIN, "serve", "--json"]);
       const { value } = await child.stdout.getReader().read();
       const { url } = JSON.parse(new TextDecoder().decode(value));
