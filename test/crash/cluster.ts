@@ -14,6 +14,17 @@ const READY_MS = 60_000;
 /** When an instance is killed at the latest that has begun to start. */
 const STARTING_MS_MAX = 800;
 
+/** What an instance says of itself. One that says nothing must not be waited for without end. */
+async function asked(server: string, path: string): Promise<{ readonly ok: boolean; readonly text: string }> {
+  const url = `${server}/${path}`;
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(READY_MS / 2) });
+    return { ok: answer.ok, text: `${url} ${answer.status} ${await answer.text()}` };
+  } catch (error) {
+    return { ok: false, text: `${url} ${error}` };
+  }
+}
+
 type Settings = Readonly<Record<string, string>>;
 
 export type Cluster = {
@@ -64,16 +75,16 @@ export async function createCluster(
     async start() {
       for (const [at, server] of running.entries()) running[at] = server ?? (await program.serve());
       leadTo(running);
+      const urls = running.map((server) => `${server?.url}`);
       await until(
         "all instances are ready",
-        async () => {
-          const answers = await Promise.all(
-            running.map((server) => fetch(`${server?.url}/readyz`).catch(() => null)),
-          );
-          return answers.every((answer) => answer?.status === 200);
-        },
+        async () => (await Promise.all(urls.map((url) => asked(url, "readyz")))).every(({ ok }) => ok),
         READY_MS,
-      );
+      ).catch(async (error: Error) => {
+        const said = urls.flatMap((url) => ["healthz", "readyz"].map((path) => asked(url, path)));
+        error.message += `:\n${(await Promise.all(said)).map(({ text }) => text).join("\n")}`;
+        throw error;
+      });
     },
     fail: ({ happens }) => happens(parts),
     killOne: () => killOne(parts),
