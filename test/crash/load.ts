@@ -39,10 +39,12 @@ const EXPECTED = new Set([
 ]);
 /** No place, evaluator or lock was free in time, on a busy machine. What was begun goes on: it is asked for again by the same key. */
 export const BUSY = "rate_limit_exceeded";
+/** Others have taken over what a server was at that was away for too long. What came of it is asked for by the same key. */
+const TAKEN_OVER = "idempotency_in_flight";
 /** While the clock is wrong, whatever ends by the time may have ended. */
 const EXPECTED_OF_A_JUMP = new Set(["not_authenticated", "session_expired"]);
 /** The second of two requests with one key at the same time gets this too. */
-const EXPECTED_OF_TWINS = new Set(["idempotency_in_flight", "idempotency_conflict"]);
+const EXPECTED_OF_TWINS = new Set([TAKEN_OVER, "idempotency_conflict"]);
 
 const codeOf = ({ status, text }: Answer): string | null =>
   status >= 400 ? (JSON.parse(text).error.code as string) : null;
@@ -114,7 +116,9 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
       if (!breaking) throw error;
     });
     // Where a database is lost, a server cannot say what became of a request. Its own faults are in its log.
-    if (answer === undefined || (breaking && answer.status >= 500) || codeOf(answer) === BUSY) {
+    const isUnknown = (answered: Answer) =>
+      answered.status >= 500 || (codeOf(answered) === TAKEN_OVER && !isTwin);
+    if (answer === undefined || (breaking && isUnknown(answer)) || codeOf(answer) === BUSY) {
       load.unanswered.push(sent);
       return;
     }
@@ -220,7 +224,7 @@ export async function sendAgain(
 
 /** The answer of a key. That of a purchase which was cut off comes when recovery has ended it. */
 async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Promise<Answer> {
-  const later = sent.path === PAY || isTakenOver ? [BUSY, "idempotency_in_flight"] : [BUSY];
+  const later = sent.path === PAY || isTakenOver ? [BUSY, TAKEN_OVER] : [BUSY];
   let answer = await send(url, sent);
   const comesLater = () => later.includes(codeOf(answer) ?? "");
   await until(
