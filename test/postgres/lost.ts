@@ -7,6 +7,8 @@ import type { SQL } from "bun";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import {
   codeOf,
   createCaller,
@@ -19,8 +21,6 @@ import {
 } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import type { FaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 import { type Instance, lockOf, lockOutside, openInstance, waitingForLocks } from "./store-context.ts";
 
 setDefaultTimeout(120_000);

@@ -26,13 +26,13 @@ import { signStatement } from "../../src/services/solvency/sign.ts";
 import { readReceipt } from "../../src/services/warrants/read.ts";
 import { problemOfReplica } from "../../src/store/postgres/server.ts";
 import type { Json } from "../support/client.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { postgresSettings } from "../support/postgres-settings.ts";
 import { startTestShell } from "../support/server.ts";
 import { createCaller, createStage, must, open, type Stage, verify, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import type { FaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
-import { postgresSettings } from "./settings.ts";
 import { addressOf, type Instance, openInstance } from "./store-context.ts";
 
 setDefaultTimeout(120_000);
