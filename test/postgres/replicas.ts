@@ -15,7 +15,9 @@ import { setReceiptSpecs } from "../../src/services/admin/switches.ts";
 import { auditInstance } from "../../src/services/audit.ts";
 import { exportCheck } from "../../src/services/checks/export.ts";
 import { createBackTests } from "../../src/services/console/back-test.ts";
+import type { Context } from "../../src/services/context.ts";
 import { ledgerFigures } from "../../src/services/figures.ts";
+import { fromCopy } from "../../src/services/from-copy.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { readTile } from "../../src/services/log/read.ts";
 import { fromOneSnapshot } from "../../src/services/one-snapshot.ts";
@@ -143,6 +145,9 @@ const allOf = async (): Promise<readonly unknown[]> => {
   return (await Array.fromAsync(must(await statementOf(instance.ctx, MACHINE, asked)))).flat();
 };
 
+/** A time after everything. */
+const FAR = Number.MAX_SAFE_INTEGER;
+
 let receiptId: string;
 let checkId: string;
 
@@ -260,6 +265,28 @@ test("a statement has the posting that was made before it was asked for, althoug
   await fund();
   expect(await allOf()).toHaveLength(length + 1);
   expect(figures().fallbacks).toEqual(before);
+});
+
+test("a piece of work for whoever is signed in never sees less than before, although its replica fails amid it", async () => {
+  await inUse();
+  const funding = { organisation_id: stage.organisationId, mode: "live", amount: "5" } as const;
+  const known = await fromOneSnapshot(instance.ctx, async (reading) => {
+    const count = (from: Context) => from.store.read((reader) => reader.history.postingsSince(FAR));
+    const work = fromCopy(reading);
+    const last = [await count(reading)];
+    must(await fundBalance(instance.ctx, MACHINE, funding));
+    const { reads } = figures();
+    last.push(await count(work));
+    expect(figures().reads).toBe(reads + 1);
+    proxy.drop();
+    last.push(await count(work), await count(reading));
+    return last;
+  });
+  proxy.pass();
+  const [first = 0, then = 0] = known;
+  expect(then).toBeGreaterThan(first);
+  expect(known).toEqual([first, then, then, then]);
+  await inUse();
 });
 
 test("a replica that lacks more than the bound is left, and is used again when it has caught up", async () => {
