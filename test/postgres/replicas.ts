@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { SQL } from "bun";
 import { startServer } from "../../src/app.ts";
 import { readConfig, readSecrets } from "../../src/config.ts";
 import { BUILT_IN_RULES } from "../../src/core/policy.ts";
@@ -27,6 +28,7 @@ import { readStatementNote } from "../../src/services/solvency/read.ts";
 import { signStatement } from "../../src/services/solvency/sign.ts";
 import { readReceipt } from "../../src/services/warrants/read.ts";
 import { problemOfReplica } from "../../src/store/postgres/server.ts";
+import type { PostgresStoreOptions } from "../../src/store/postgres/store.ts";
 import type { Json } from "../support/client.ts";
 import type { FaultyProxy } from "../support/faulty-proxy.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
@@ -35,7 +37,7 @@ import { startTestShell } from "../support/server.ts";
 import { createCaller, createStage, must, open, type Stage, verify, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { addressOf, type Instance, openInstance } from "./store-context.ts";
+import { addressOf, type Instance, lockOutside, openInstance } from "./store-context.ts";
 
 setDefaultTimeout(120_000);
 
@@ -71,7 +73,11 @@ beforeAll(async () => {
 afterAll(closeAll);
 
 /** An instance that reads from a replica. */
-async function follow(replicas: string, onState: (state: string) => void = () => {}): Promise<Instance> {
+async function follow(
+  replicas: string,
+  onState: (state: string) => void = () => {},
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<Instance> {
   const following = await openInstance(
     url,
     {},
@@ -79,6 +85,7 @@ async function follow(replicas: string, onState: (state: string) => void = () =>
       replicas: [addressOf(replicas)],
       steadyNow: () => performance.now() + aheadMs,
       onReplica: (_, state) => onState(state),
+      ...options,
     },
   );
   closing.push(following.close);
@@ -338,6 +345,46 @@ test("a replica that answers nothing any more is left, and its reads go to the p
   proxy.pass();
   await inUse();
   expect(states).toEqual(["away", "in_use"]);
+});
+
+const isLocked = async (on: SQL, table: string): Promise<boolean> => {
+  const locks = await on`SELECT 1 FROM pg_locks
+    WHERE mode = 'AccessExclusiveLock' AND granted AND relation = ${table}::regclass`;
+  return locks.length > 0;
+};
+
+test("a replica whose work waits for long is left for a while, although it says which beat it has", async () => {
+  const own = await newProxy();
+  const patience = { replicaMs: 300, replicaAuditMs: 300 };
+  const { store } = await follow(through(own, replicaUrl), undefined, { patience });
+  const [sql, onReplica] = [connectTo(url), connectTo(replicaUrl)];
+  const stateIs = (state: string) => store.figures().readReplicas[0]?.state === state;
+
+  async function expectLeft(work: () => Promise<unknown>, letGo: () => unknown): Promise<void> {
+    const { failed } = store.figures().fallbacks;
+    const answer = work();
+    await until("it is left", () => stateIs("away"), 1_500).finally(letGo);
+    expect(await answer).toEqual([]);
+    expect(store.figures().fallbacks.failed).toBe(failed + 1);
+    // Each second it says which beat it has, and nothing else is heard of that.
+    await Bun.sleep(2_500);
+    expect(stateIs("away")).toBe(true);
+    aheadMs += 30_000;
+    await until("reads go to it again", () => stateIs("in_use"));
+  }
+
+  const unlock = await lockOutside(sql, "LOCK TABLE checks IN ACCESS EXCLUSIVE MODE");
+  await until("the replica has the lock too", () => isLocked(onReplica, "checks"));
+  await expectLeft(
+    () => store.read(({ history }) => history.failures(FAR, 1), { suffices: () => true }),
+    unlock,
+  );
+  let held = false;
+  const hold = () => {
+    if (!held) own.hold("to client");
+    held = true;
+  };
+  await expectLeft(() => store.audit(hold), own.pass);
 });
 
 test("a replica that is killed is left, also amid an audit, and used again when it is back", async () => {

@@ -1,7 +1,7 @@
 import { SQLiteError } from "bun:sqlite";
 import { existsSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ReservedSQL, SQL } from "bun";
+import type { SQL } from "bun";
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { FREE_BYTES_MIN } from "../../core/operation.ts";
 import { auditQuickly } from "../sqlite/audit-threads.ts";
@@ -49,14 +49,14 @@ export async function auditPostgres(
     refuseMissing(place);
     await refuseCrowded(ask, place);
     const inSchema = await inTransaction(ask, "BEGIN", () => schemaDisagreements(connection));
-    const auditMoment = async (from: ReservedSQL, before = async () => {}) => {
+    const auditMoment = async (from: Ask, before = async () => {}) => {
       const { problems } = await auditCopy(place.folder, onProgress, copyOfMoment(from, before), audit);
       return problems;
     };
     const ofReplica = await onReplica(async (replica, name, mustHaveAll) =>
       (await auditMoment(replica, mustHaveAll)).map((problem) => `${problem} (in the replica ${name})`),
     );
-    return [...inSchema, ...(ofReplica ?? (await auditMoment(connection)))];
+    return [...inSchema, ...(ofReplica ?? (await auditMoment(ask)))];
   } finally {
     connection.release();
   }
@@ -67,8 +67,7 @@ export async function auditPostgres(
  *
  * @param before fails where the transaction does not see what it must
  */
-function copyOfMoment(connection: ReservedSQL, before: () => Promise<void>) {
-  const ask = askOn(connection);
+function copyOfMoment(ask: Ask, before: () => Promise<void>) {
   return (file: string, copying: OnProgress) =>
     inTransaction(ask, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", async () => {
       await before();

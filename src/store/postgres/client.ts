@@ -28,6 +28,8 @@ export type Session = {
 
 /** The connection ended before an answer came. */
 export class ConnectionLost extends Error {}
+/** It was ended, since no answer came in time. */
+export class NoAnswer extends ConnectionLost {}
 
 /** How long the server is waited for, in milliseconds. */
 export type Patience = {
@@ -38,9 +40,18 @@ export type Patience = {
   readonly exchangeMs: number;
   /** How long it is asked what became of a transaction. */
   readonly unknownMs: number;
+  /** How long a replica may take for one exchange. What was asked there is then asked of the primary. */
+  readonly replicaMs: number;
+  /** The same of one statement of an audit, which may count all rows of a table. */
+  readonly replicaAuditMs: number;
 };
 
-export const PATIENCE: Patience = { exchangeMs: 20_000, unknownMs: 10_000 };
+export const PATIENCE: Patience = {
+  exchangeMs: 20_000,
+  unknownMs: 10_000,
+  replicaMs: 10_000,
+  replicaAuditMs: 120_000,
+};
 
 /** A statement without parameters must be a template: as text it would end the exchange of those before it. */
 const TEMPLATES: Readonly<Record<string, (sql: ReservedSQL) => SQL.Query<unknown>>> = {
@@ -132,7 +143,11 @@ function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Sessio
       if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
       const sent = statements.map((statement) => send(sql, statement));
       const sentAt = performance.now();
-      const timer = setTimeout(end, exchangeMs);
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        end();
+      }, exchangeMs);
       const answers = await Promise.allSettled(sent);
       clearTimeout(timer);
       health.roundTripMs = performance.now() - sentAt;
@@ -143,6 +158,7 @@ function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Sessio
       if (!ended && !isLost(reason)) throw withoutValues(reason, statements[at]);
       end();
       health.isReachable = false;
+      if (isLate) throw new NoAnswer("PostgreSQL did not answer in time", { cause: reason });
       throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
     },
     release() {
