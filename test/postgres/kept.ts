@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
 import type { KeyCaller } from "../../src/core/roles.ts";
+import type { SpendSession } from "../../src/core/session.ts";
+import { DAY_MS } from "../../src/core/time.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { revokeKey } from "../../src/services/admin/keys.ts";
@@ -58,6 +60,14 @@ const ofOpened =
   (read: (warrant: ReturnType<typeof warrantIn>) => unknown) =>
   async ({ stage, caller }: Setting) =>
     read(warrantIn(await open(stage, caller, { agent_id: caller.agentId })));
+
+/** A session that lets an agent spend nothing. */
+const sessionOf = (agentId: string, now: number): SpendSession => ({
+  ...{ id: "ses_of_another_scope", agentId, createdAt: now, expiresAt: now + DAY_MS, revokedAt: null },
+  ...{ amountCeiling: 1n, amountSpent: 0n, amountHeld: 0n, heldAt: null },
+  ...{ warrantLimit: null, warrantCount: 0, failureBudget: 3, failureCount: 0 },
+  ...{ perWarrantMax: null, hourlyMax: null, dailyMax: null, payees: null, sourceOrigins: null },
+});
 
 const SCHEMA_CLAUSE = { kind: "json.schema", schema: "weather" };
 
@@ -177,6 +187,33 @@ test("what is kept is read again when the revision of its scope is another, and 
   expect(await codeNow()).toBe(201);
   await sql`UPDATE scopes SET revision = revision + 1 WHERE organisation_id = ${stage.organisationId} AND mode = 'live'`;
   expect(await codeNow()).toBe("kill_switch_active");
+});
+
+/** Writes a session of an agent by a command of the other mode, and of another instance. */
+const writeSession = (
+  { stage: { organisationId }, caller: { agentId } }: Setting,
+  needs: { readonly agent: string } | Record<string, never>,
+): Promise<unknown> =>
+  there.store.execute({
+    scope: { organisationId, mode: "sandbox" },
+    needs,
+    decide: (_, now) => ({
+      answer: null,
+      change: { put: [{ kind: "spendSession", before: null, row: sessionOf(agentId, now) }] },
+    }),
+  });
+
+test("a session has its agent's rows read again, whatever the scope of its command; of an agent that was not read it is not written", async () => {
+  const setting = await settingOf();
+  const { stage, caller } = setting;
+  const codeNow = async () => codeOf(await open(stage, caller, { agent_id: caller.agentId }));
+  for (let times = 0; times < 2; times++) expect(await codeNow()).toBe(201);
+  await expect(writeSession(setting, {})).rejects.toThrow(
+    "a spendSession is written whose agent was not read: others would keep what was before it",
+  );
+  expect(await codeNow()).toBe(201);
+  expect(await writeSession(setting, { agent: caller.agentId })).toBeNull();
+  expect(await codeNow()).toBe("session_ceiling_exceeded");
 });
 
 test("a change of the tables by a newer executable has everything read again", async () => {
