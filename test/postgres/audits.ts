@@ -66,9 +66,11 @@ async function readiness(server: RunningServer): Promise<readonly unknown[]> {
 const disagreements = (server: RunningServer) => figure(server, "holdfast_audit_disagreements");
 
 test(
-  "one instance audits for all; another takes over when it is killed, and removes the copy that it left",
+  "one instance audits for all; another takes over when it is killed. Copies that are left are removed by a start and by an audit",
   async () => {
+    mkdirSync(join(copies, "holdfast-audit.killed"));
     const one = await program.serve();
+    expect(readdirSync(copies)).toEqual([]);
     await until("it has the lease", () =>
       asOwner(async (sql) => (await sql`SELECT 1 FROM leases WHERE name = 'audit'`).length === 1),
     );

@@ -1,5 +1,5 @@
 import { SQL } from "bun";
-import { type FaultyProxy, startFaultyProxy } from "./proxy.ts";
+import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
 /** The address of a database behind a proxy. */
 export const through = (proxy: FaultyProxy, url: string): string => url.replace(/:\d+\//, `:${proxy.port}/`);

@@ -13,6 +13,7 @@ import type { Statement } from "../../src/store/postgres/client.ts";
 import { createWriteBuffer } from "../../src/store/postgres/write-buffer.ts";
 import type { SqlValue } from "../../src/store/sql/database.ts";
 import { deletionOfUnkept } from "../../src/store/sql/kept-bodies.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import {
   ALL_PASS,
   codeOf,
@@ -30,7 +31,6 @@ import {
 } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 import {
   type Instance,
   inOneBatch,

@@ -28,7 +28,7 @@ function warrantsAsked({ agents, column, cursors, reader, scopes, times, warrant
       overdue: each(times, limits),
       overdueCount: alone(times),
       countsByState: [[]],
-      someSettled: [[3], [Number.POSITIVE_INFINITY]],
+      someSettled: [[3], [Number.MAX_SAFE_INTEGER]],
       verifying: each(["", NONE], limits),
       ofAgent: ofAgents,
       sumsOfAgent: ofAgents,

@@ -1,11 +1,11 @@
 /** `bun run postgres`: a real PostgreSQL that tests start, kill and promote, and the proxy that breaks its connections. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { SQL } from "bun";
+import { startFaultyProxy } from "../support/faulty-proxy.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import { startFaultyProxy } from "./proxy.ts";
 
 const TEST_MS = 120_000;
 

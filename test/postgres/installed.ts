@@ -1,6 +1,6 @@
 import type { Json } from "../support/client.ts";
 import { type Installation, install, PROGRAM, type RunningServer } from "../support/executable.ts";
-import { postgresSettings } from "./settings.ts";
+import { postgresSettings } from "../support/postgres-settings.ts";
 
 /** Settings of an installation whose ledger is in a database, without `HOLDFAST_`. */
 export const settingsOn = (url: string): Record<string, string> => ({

@@ -16,10 +16,10 @@ import { createClaims } from "../../src/store/postgres/claims.ts";
 import { postgresInstances } from "../../src/store/postgres/instances.ts";
 import type { Standing } from "../../src/store/postgres/membership.ts";
 import { type OneConnection, oneConnection } from "../../src/store/postgres/one-connection.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import type { FaultyProxy } from "./proxy.ts";
 
 setDefaultTimeout(120_000);
 /** Shorter than the server's, so that a test sees an end, and long enough for a machine that has much else to do. */

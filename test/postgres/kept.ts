@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
 import type { KeyCaller } from "../../src/core/roles.ts";
+import type { SpendSession } from "../../src/core/session.ts";
+import { DAY_MS } from "../../src/core/time.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { revokeKey } from "../../src/services/admin/keys.ts";
@@ -20,6 +22,7 @@ import { type Instance, lockOf, lockOutside, openInstance, waitingForLocks } fro
 setDefaultTimeout(120_000);
 
 let postgres: Postgres;
+let url: string;
 let sql: SQL;
 let watching: SQL;
 let here: Instance;
@@ -28,7 +31,7 @@ const { closing, connectTo, closeAll } = createConnections(() => postgres.port);
 
 beforeAll(async () => {
   postgres = await startPostgres();
-  const url = await postgres.createDatabase();
+  url = await postgres.createDatabase();
   [here, there] = [await openInstance(url), await openInstance(url)];
   closing.push(here.close, there.close);
   [sql, watching] = [connectTo(url), connectTo(url)];
@@ -58,6 +61,14 @@ const ofOpened =
   (read: (warrant: ReturnType<typeof warrantIn>) => unknown) =>
   async ({ stage, caller }: Setting) =>
     read(warrantIn(await open(stage, caller, { agent_id: caller.agentId })));
+
+/** A session that lets an agent spend nothing. */
+const sessionOf = (agentId: string, now: number): SpendSession => ({
+  ...{ id: "ses_of_another_scope", agentId, createdAt: now, expiresAt: now + DAY_MS, revokedAt: null },
+  ...{ amountCeiling: 1n, amountSpent: 0n, amountHeld: 0n, heldAt: null },
+  ...{ warrantLimit: null, warrantCount: 0, failureBudget: 3, failureCount: 0 },
+  ...{ perWarrantMax: null, hourlyMax: null, dailyMax: null, payees: null, sourceOrigins: null },
+});
 
 const SCHEMA_CLAUSE = { kind: "json.schema", schema: "weather" };
 
@@ -179,6 +190,33 @@ test("what is kept is read again when the revision of its scope is another, and 
   expect(await codeNow()).toBe("kill_switch_active");
 });
 
+/** Writes a session of an agent by a command of the other mode, and of another instance. */
+const writeSession = (
+  { stage: { organisationId }, caller: { agentId } }: Setting,
+  needs: { readonly agent: string } | Record<string, never>,
+): Promise<unknown> =>
+  there.store.execute({
+    scope: { organisationId, mode: "sandbox" },
+    needs,
+    decide: (_, now) => ({
+      answer: null,
+      change: { put: [{ kind: "spendSession", before: null, row: sessionOf(agentId, now) }] },
+    }),
+  });
+
+test("a session has its agent's rows read again, whatever the scope of its command; of an agent that was not read it is not written", async () => {
+  const setting = await settingOf();
+  const { stage, caller } = setting;
+  const codeNow = async () => codeOf(await open(stage, caller, { agent_id: caller.agentId }));
+  for (let times = 0; times < 2; times++) expect(await codeNow()).toBe(201);
+  await expect(writeSession(setting, {})).rejects.toThrow(
+    "a spendSession is written whose agent was not read: others would keep what was before it",
+  );
+  expect(await codeNow()).toBe(201);
+  expect(await writeSession(setting, { agent: caller.agentId })).toBeNull();
+  expect(await codeNow()).toBe("session_ceiling_exceeded");
+});
+
 test("a change of the tables by a newer executable has everything read again", async () => {
   const { stage } = await settingOf();
   const revisions = async () =>
@@ -186,10 +224,48 @@ test("a change of the tables by a newer executable has everything read again", a
       await sql`SELECT revision FROM scopes WHERE organisation_id = ${stage.organisationId} ORDER BY mode`
     ).map(({ revision }: { revision: bigint }) => revision);
   const before: readonly bigint[] = await revisions();
-  const pending = { name: "9999_next", sql: "CREATE TABLE next (n int8)", hash: "ff" };
-  const newInstance = () => ({ id: "ins_2", createdAt: 1 });
-  await migratePostgres(sql, { version: "0.1.0", newInstance }, [...postgresMigrations(), pending]);
+  await changeTables("next");
   expect(await revisions()).toEqual(before.map((revision) => revision + 1n));
+});
+
+/** Changes the tables as a newer executable would that has one change more. */
+function changeTables(table: string): Promise<void> {
+  const pending = { name: `9999_${table}`, sql: `CREATE TABLE ${table} (n int8)`, hash: "ff" };
+  const newInstance = () => ({ id: "ins_2", createdAt: 1 });
+  return migratePostgres(sql, { version: "0.1.0", newInstance }, [...postgresMigrations(), pending]);
+}
+
+const lockScope = (position: bigint) => `SELECT 1 FROM scopes WHERE position = ${position} FOR NO KEY UPDATE`;
+
+test.each([
+  ["of_scopes", (first: bigint) => lockScope(first), (_: bigint, second: bigint) => lockScope(second)],
+  [
+    "of_a_whole_organisation",
+    (_: bigint, second: bigint, id: string) =>
+      `SELECT 1 FROM organisations WHERE id = '${id}' FOR NO KEY UPDATE; ${lockScope(second)}`,
+    (first: bigint) => lockScope(first),
+  ],
+])("a change of the tables locks in the order of batches %s", async (name, begin, goOn) => {
+  const { stage } = await settingOf();
+  const [{ first, second }] = await sql`SELECT min(position) AS first, max(position) AS second FROM scopes
+    WHERE organisation_id = ${stage.organisationId}`;
+  const isTurned = async () => {
+    // An update moves the row in its table.
+    await sql`UPDATE scopes SET revision = revision WHERE position = ${first}`;
+    const [row] = await sql`SELECT a.ctid > b.ctid AS turned FROM scopes a, scopes b
+      WHERE a.position = ${first} AND b.position = ${second}`;
+    return row.turned === true;
+  };
+  await until("the second scope comes before the first in the table", isTurned);
+  const batch = await connectTo(url).reserve();
+  await batch`BEGIN`;
+  await batch.unsafe(begin(first, second, stage.organisationId)).simple();
+  const changed = changeTables(name);
+  await until("it waits for the batch", async () => (await waitingForLocks(watching)) > 0);
+  await batch.unsafe(goOn(first, second)).simple();
+  await batch`COMMIT`;
+  batch.release();
+  await changed;
 });
 
 test("commands that come while a batch waits for its locks join it", async () => {

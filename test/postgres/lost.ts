@@ -7,20 +7,22 @@ import type { SQL } from "bun";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
+import { KEPT_MS_MAX } from "../../src/store/postgres/ledger-watch.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import {
   codeOf,
   createCaller,
   createStage,
   fresh,
   idempotencyOf,
+  must,
   open,
   type Stage,
   warrantIn,
 } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import type { FaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 import { type Instance, lockOf, lockOutside, openInstance, waitingForLocks } from "./store-context.ts";
 
 setDefaultTimeout(120_000);
@@ -234,6 +236,16 @@ test("packets to the client are lost, and nobody closes the connection: keys tha
   await until("they have got no answer", () => !hasty.store.figures().isReachable);
   hole.pass();
   expect(await asked).toEqual([null, null]);
+});
+
+test("after a jump of the database's clock the newest commits of an instance count as young again", async () => {
+  must(await open(stage, caller));
+  const [{ id }] = await sql`SELECT id FROM commits ORDER BY at DESC LIMIT 1`;
+  await sql`UPDATE commits SET at = at - ${KEPT_MS_MAX}::int8`;
+  await until("it is young", async () => {
+    const now = sql`(extract(epoch FROM clock_timestamp()) * 1000)::int8`;
+    return (await sql`SELECT 1 FROM commits WHERE id = ${id} AND at > ${now} - 60000`).length === 1;
+  });
 });
 
 test("packets to the client are lost, and nobody closes the connection: what others commit is heard of afterwards", async () => {

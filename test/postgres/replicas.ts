@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { SQL } from "bun";
 import { startServer } from "../../src/app.ts";
 import { readConfig, readSecrets } from "../../src/config.ts";
 import { BUILT_IN_RULES } from "../../src/core/policy.ts";
@@ -15,7 +16,9 @@ import { setReceiptSpecs } from "../../src/services/admin/switches.ts";
 import { auditInstance } from "../../src/services/audit.ts";
 import { exportCheck } from "../../src/services/checks/export.ts";
 import { createBackTests } from "../../src/services/console/back-test.ts";
+import type { Context } from "../../src/services/context.ts";
 import { ledgerFigures } from "../../src/services/figures.ts";
+import { fromCopy } from "../../src/services/from-copy.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { readTile } from "../../src/services/log/read.ts";
 import { fromOneSnapshot } from "../../src/services/one-snapshot.ts";
@@ -25,15 +28,16 @@ import { readStatementNote } from "../../src/services/solvency/read.ts";
 import { signStatement } from "../../src/services/solvency/sign.ts";
 import { readReceipt } from "../../src/services/warrants/read.ts";
 import { problemOfReplica } from "../../src/store/postgres/server.ts";
+import type { PostgresStoreOptions } from "../../src/store/postgres/store.ts";
 import type { Json } from "../support/client.ts";
+import type { FaultyProxy } from "../support/faulty-proxy.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { postgresSettings } from "../support/postgres-settings.ts";
 import { startTestShell } from "../support/server.ts";
 import { createCaller, createStage, must, open, type Stage, verify, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
-import type { FaultyProxy } from "./proxy.ts";
-import { type Postgres, startPostgres } from "./server.ts";
-import { postgresSettings } from "./settings.ts";
-import { addressOf, type Instance, openInstance } from "./store-context.ts";
+import { addressOf, type Instance, lockOutside, openInstance } from "./store-context.ts";
 
 setDefaultTimeout(120_000);
 
@@ -69,7 +73,11 @@ beforeAll(async () => {
 afterAll(closeAll);
 
 /** An instance that reads from a replica. */
-async function follow(replicas: string, onState: (state: string) => void = () => {}): Promise<Instance> {
+async function follow(
+  replicas: string,
+  onState: (state: string) => void = () => {},
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<Instance> {
   const following = await openInstance(
     url,
     {},
@@ -77,6 +85,7 @@ async function follow(replicas: string, onState: (state: string) => void = () =>
       replicas: [addressOf(replicas)],
       steadyNow: () => performance.now() + aheadMs,
       onReplica: (_, state) => onState(state),
+      ...options,
     },
   );
   closing.push(following.close);
@@ -142,6 +151,9 @@ const allOf = async (): Promise<readonly unknown[]> => {
   const asked = { organisation_id: stage.organisationId, mode: "live" } as const;
   return (await Array.fromAsync(must(await statementOf(instance.ctx, MACHINE, asked)))).flat();
 };
+
+/** A time after everything. */
+const FAR = Number.MAX_SAFE_INTEGER;
 
 let receiptId: string;
 let checkId: string;
@@ -262,6 +274,28 @@ test("a statement has the posting that was made before it was asked for, althoug
   expect(figures().fallbacks).toEqual(before);
 });
 
+test("a piece of work for whoever is signed in never sees less than before, although its replica fails amid it", async () => {
+  await inUse();
+  const funding = { organisation_id: stage.organisationId, mode: "live", amount: "5" } as const;
+  const known = await fromOneSnapshot(instance.ctx, async (reading) => {
+    const count = (from: Context) => from.store.read((reader) => reader.history.postingsSince(FAR));
+    const work = fromCopy(reading);
+    const last = [await count(reading)];
+    must(await fundBalance(instance.ctx, MACHINE, funding));
+    const { reads } = figures();
+    last.push(await count(work));
+    expect(figures().reads).toBe(reads + 1);
+    proxy.drop();
+    last.push(await count(work), await count(reading));
+    return last;
+  });
+  proxy.pass();
+  const [first = 0, then = 0] = known;
+  expect(then).toBeGreaterThan(first);
+  expect(known).toEqual([first, then, then, then]);
+  await inUse();
+});
+
 test("a replica that lacks more than the bound is left, and is used again when it has caught up", async () => {
   await inUse();
   states.length = 0;
@@ -311,6 +345,46 @@ test("a replica that answers nothing any more is left, and its reads go to the p
   proxy.pass();
   await inUse();
   expect(states).toEqual(["away", "in_use"]);
+});
+
+const isLocked = async (on: SQL, table: string): Promise<boolean> => {
+  const locks = await on`SELECT 1 FROM pg_locks
+    WHERE mode = 'AccessExclusiveLock' AND granted AND relation = ${table}::regclass`;
+  return locks.length > 0;
+};
+
+test("a replica whose work waits for long is left for a while, although it says which beat it has", async () => {
+  const own = await newProxy();
+  const patience = { replicaMs: 300, replicaAuditMs: 300 };
+  const { store } = await follow(through(own, replicaUrl), undefined, { patience });
+  const [sql, onReplica] = [connectTo(url), connectTo(replicaUrl)];
+  const stateIs = (state: string) => store.figures().readReplicas[0]?.state === state;
+
+  async function expectLeft(work: () => Promise<unknown>, letGo: () => unknown): Promise<void> {
+    const { failed } = store.figures().fallbacks;
+    const answer = work();
+    await until("it is left", () => stateIs("away"), 1_500).finally(letGo);
+    expect(await answer).toEqual([]);
+    expect(store.figures().fallbacks.failed).toBe(failed + 1);
+    // Each second it says which beat it has, and nothing else is heard of that.
+    await Bun.sleep(2_500);
+    expect(stateIs("away")).toBe(true);
+    aheadMs += 30_000;
+    await until("reads go to it again", () => stateIs("in_use"));
+  }
+
+  const unlock = await lockOutside(sql, "LOCK TABLE checks IN ACCESS EXCLUSIVE MODE");
+  await until("the replica has the lock too", () => isLocked(onReplica, "checks"));
+  await expectLeft(
+    () => store.read(({ history }) => history.failures(FAR, 1), { suffices: () => true }),
+    unlock,
+  );
+  let held = false;
+  const hold = () => {
+    if (!held) own.hold("to client");
+    held = true;
+  };
+  await expectLeft(() => store.audit(hold), own.pass);
 });
 
 test("a replica that is killed is left, also amid an audit, and used again when it is back", async () => {

@@ -6,8 +6,8 @@ import { migratePostgres } from "../../src/store/postgres/migrate.ts";
 import { createWriteBuffer } from "../../src/store/postgres/write-buffer.ts";
 import { LOOKS_AT } from "../../src/store/postgres/write-order.ts";
 import type { SqlValue } from "../../src/store/sql/database.ts";
+import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { createConnections } from "./connections.ts";
-import { type Postgres, startPostgres } from "./server.ts";
 
 setDefaultTimeout(120_000);
 

@@ -4,7 +4,7 @@ import { ConnectionLost, createSessions } from "../../src/store/postgres/client.
 
 /** What the engine does where Bun's client never answers, neither with a connection nor with its end. */
 
-const PATIENCE = { exchangeMs: 20, unknownMs: 20 };
+const PATIENCE = { exchangeMs: 20, unknownMs: 20, replicaMs: 20, replicaAuditMs: 20 };
 const never = new Promise<never>(() => {});
 
 /** A connection whose statements are answered by `answers`, and which remembers what it was told. */

@@ -54,7 +54,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
 }
 
 function receiptsOf(text: string | undefined): number {
-  if (text === "all") return Number.POSITIVE_INFINITY;
+  if (text === "all") return Number.MAX_SAFE_INTEGER;
   const count = wholeNumberIfGiven(text) ?? RECEIPTS;
   if (Number.isNaN(count)) throw optionFailure("--receipts", "must be a whole number, or all");
   return count;

@@ -1,12 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
-import { lstatSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ReservedSQL, SQL } from "bun";
+import type { SQL } from "bun";
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { FREE_BYTES_MIN } from "../../core/operation.ts";
 import { auditQuickly } from "../sqlite/audit-threads.ts";
 import { ledgerFile } from "../sqlite/ledger-file.ts";
-import { lockForServer } from "../sqlite/server-lock.ts";
+import { type FolderLock, lockFolder } from "../sqlite/server-lock.ts";
 import { type CopiedRows, copyRows } from "./copy-rows.ts";
 import { createLedgerFile } from "./ledger-file-rows.ts";
 import { type Ask, askOn, rowsOfPostgres } from "./ledger-rows.ts";
@@ -49,14 +49,14 @@ export async function auditPostgres(
     refuseMissing(place);
     await refuseCrowded(ask, place);
     const inSchema = await inTransaction(ask, "BEGIN", () => schemaDisagreements(connection));
-    const auditMoment = async (from: ReservedSQL, before = async () => {}) => {
+    const auditMoment = async (from: Ask, before = async () => {}) => {
       const { problems } = await auditCopy(place.folder, onProgress, copyOfMoment(from, before), audit);
       return problems;
     };
     const ofReplica = await onReplica(async (replica, name, mustHaveAll) =>
       (await auditMoment(replica, mustHaveAll)).map((problem) => `${problem} (in the replica ${name})`),
     );
-    return [...inSchema, ...(ofReplica ?? (await auditMoment(connection)))];
+    return [...inSchema, ...(ofReplica ?? (await auditMoment(ask)))];
   } finally {
     connection.release();
   }
@@ -67,8 +67,7 @@ export async function auditPostgres(
  *
  * @param before fails where the transaction does not see what it must
  */
-function copyOfMoment(connection: ReservedSQL, before: () => Promise<void>) {
-  const ask = askOn(connection);
+function copyOfMoment(ask: Ask, before: () => Promise<void>) {
   return (file: string, copying: OnProgress) =>
     inTransaction(ask, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", async () => {
       await before();
@@ -130,16 +129,41 @@ export function removeLeftCopies(folder: string): void {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     if (!name.startsWith(COPY) || !isOwnFolder(path)) continue;
-    const lock = lockForServer(path);
+    const lock = lockFolder(path);
     if (isRefusal(lock)) continue;
-    rmSync(path, { recursive: true, force: true });
-    lock.release();
+    try {
+      // Who has just made it could lock a new file in it, while what is in it is removed.
+      const left = `${path}.left`;
+      renameSync(path, left);
+      rmSync(left, { recursive: true, force: true });
+    } catch (error) {
+      // Another has removed it.
+      if ((error as { readonly code?: unknown }).code !== "ENOENT") throw error;
+    } finally {
+      lock.release();
+    }
   }
 }
 
 function isOwnFolder(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found?.isDirectory() === true && found.uid === process.getuid?.();
+}
+
+/** How often a new folder is made: another audit may take one for a copy that was left, until its lock is held. */
+const TRIES_MAX = 10;
+
+/** Makes a folder for a copy, with its lock. @throws a refusal where it cannot be locked */
+function makeCopyFolder(folder: string): { readonly made: string; readonly lock: FolderLock } {
+  for (let tries = 1; ; tries++) {
+    const made = mkdtempSync(join(folder, COPY));
+    const lock = lockFolder(made);
+    // The lock may be that of a file that is gone. Who removes a folder has its lock until then, so one that is there stays.
+    if (!isRefusal(lock) && existsSync(made)) return { made, lock };
+    rmSync(made, { recursive: true, force: true });
+    if (!isRefusal(lock)) lock.release();
+    else if (tries === TRIES_MAX) throw lock;
+  }
 }
 
 /** What the audit of a copy says, and what was copied; null where no ledger has such rows. */
@@ -150,17 +174,15 @@ export async function auditCopy(
   audit = auditRows,
 ): Promise<{ readonly problems: readonly string[]; readonly copied: CopiedRows | null }> {
   removeLeftCopies(folder);
-  const made = mkdtempSync(join(folder, COPY));
-  const lock = lockForServer(made);
+  const { made, lock } = makeCopyFolder(folder);
   const [copying, auditing] = halvesOf(onProgress);
   try {
-    if (isRefusal(lock)) throw lock;
     const copied = await copy(ledgerFile(made), copying);
     if (typeof copied === "string") return { problems: [copied], copied: null };
     return { problems: await audit(made, auditing), copied };
   } finally {
     rmSync(made, { recursive: true, force: true });
-    if (!isRefusal(lock)) lock.release();
+    lock.release();
   }
 }
 

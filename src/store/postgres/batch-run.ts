@@ -204,7 +204,7 @@ function createRun(
   /** Writes into the buffer. What it must know first is fetched. */
   async function write(writes: readonly Write[]): Promise<void> {
     if (writes.length === 0) return;
-    const missing = missingLocks(locks, writes);
+    const missing = missingLocks(locks, writes, (id) => cache.row("agent", id));
     if (missing) throw new LocksMissing(missing);
     // The database makes the scopes of an organisation, to which later writes refer.
     const made = writes.findLastIndex(makesOrganisation) + 1;

@@ -28,6 +28,8 @@ export type Session = {
 
 /** The connection ended before an answer came. */
 export class ConnectionLost extends Error {}
+/** It was ended, since no answer came in time. */
+export class NoAnswer extends ConnectionLost {}
 
 /** How long the server is waited for, in milliseconds. */
 export type Patience = {
@@ -38,9 +40,18 @@ export type Patience = {
   readonly exchangeMs: number;
   /** How long it is asked what became of a transaction. */
   readonly unknownMs: number;
+  /** How long a replica may take for one exchange. What was asked there is then asked of the primary. */
+  readonly replicaMs: number;
+  /** The same of one statement of an audit, which may count all rows of a table. */
+  readonly replicaAuditMs: number;
 };
 
-export const PATIENCE: Patience = { exchangeMs: 20_000, unknownMs: 10_000 };
+export const PATIENCE: Patience = {
+  exchangeMs: 20_000,
+  unknownMs: 10_000,
+  replicaMs: 10_000,
+  replicaAuditMs: 120_000,
+};
 
 /** A statement without parameters must be a template: as text it would end the exchange of those before it. */
 const TEMPLATES: Readonly<Record<string, (sql: ReservedSQL) => SQL.Query<unknown>>> = {
@@ -152,19 +163,21 @@ function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Sessio
       const answered = Promise.allSettled(statements.map((statement) => send(sql, statement)));
       const sentAt = performance.now();
       let answers = await inTime(answered, exchangeMs);
+      const isLate = answers === LATE;
       if (answers === LATE) {
         end();
         answers = await inTime(answered, CLOSE_MS);
       }
       health.roundTripMs = performance.now() - sentAt;
       health.isReachable = !ended;
-      if (answers === LATE) throw new ConnectionLost("the connection to PostgreSQL was lost without a word");
+      if (answers === LATE) throw new NoAnswer("PostgreSQL did not answer, nor did its connection end");
       const at = answers.findIndex(({ status }) => status === "rejected");
       if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
       const { reason } = answers[at] as PromiseRejectedResult;
       if (!ended && !isLost(reason)) throw withoutValues(reason, statements[at]);
       end();
       health.isReachable = false;
+      if (isLate) throw new NoAnswer("PostgreSQL did not answer in time", { cause: reason });
       throw new ConnectionLost("the connection to PostgreSQL was lost", { cause: reason });
     },
     release() {

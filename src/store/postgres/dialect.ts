@@ -235,12 +235,8 @@ function encodedQuestion(value: unknown): bigint | string | Uint8Array {
   return typeof sent === "string" ? sent.replaceAll("\0", "\u{fffd}") : sent;
 }
 
-/** More than any number of a row, and any number of rows. */
-const INT8_MAX = 2n ** 63n - 1n;
-
 /** @throws where a number is not whole, or infinite: the tables have whole numbers alone */
 function encoded(value: unknown): bigint | string | Uint8Array {
-  if (value === Number.POSITIVE_INFINITY) return INT8_MAX;
   if (typeof value === "number" || typeof value === "boolean") return BigInt(value);
   return value as bigint | string | Uint8Array;
 }

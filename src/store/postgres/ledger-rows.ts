@@ -1,4 +1,5 @@
 import type { ReservedSQL } from "bun";
+import { NoAnswer } from "./client.ts";
 import { type CopiedRow, type RowSource, type RowTarget, rowsQuery, sizeQuery } from "./copy-rows.ts";
 import type { LedgerTable } from "./ledger-tables.ts";
 import { arrayOf, listOf } from "./values.ts";
@@ -12,14 +13,22 @@ const ANSWER_MS_MAX = 30 * 60_000;
 /**
  * Asks on one connection. Bun's client waits for an answer without end, where packets are lost without a word. So a connection that
  * does not answer is closed, and the statement fails.
+ *
+ * @throws NoAnswer where it was closed so
  */
 export const askOn =
-  (connection: ReservedSQL): Ask =>
+  (connection: ReservedSQL, answerMsMax = ANSWER_MS_MAX): Ask =>
   async (text, params = []) => {
-    const timer = setTimeout(() => void connection.close({ timeout: 0 }).catch(() => {}), ANSWER_MS_MAX);
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      void connection.close({ timeout: 0 }).catch(() => {});
+    }, answerMsMax);
     try {
       const rows = await connection.unsafe(text, params as unknown[]).values();
       return (rows as unknown as unknown[][]).map(listOf);
+    } catch (error) {
+      throw isLate ? new NoAnswer("PostgreSQL did not answer in time", { cause: error }) : error;
     } finally {
       clearTimeout(timer);
     }

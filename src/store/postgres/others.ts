@@ -92,14 +92,17 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
 /**
  * Whether the database's clock has gone as ours does for a minute. After a jump forwards all rows look old, and each process needs a
  * moment to make its own young again.
+ *
+ * @param steadyNow ours, which never jumps
  */
-function watchClock(): (databaseNow: number) => boolean {
+export function watchClock(steadyNow = () => performance.now()): (databaseNow: number) => boolean {
   let ahead: number | null = null;
-  let evenSince = performance.now();
+  let evenSince = steadyNow();
   return (databaseNow) => {
-    const aheadNow = databaseNow - performance.now();
-    if (ahead === null || Math.abs(aheadNow - ahead) > JUMP_MS) evenSince = performance.now();
+    const now = steadyNow();
+    const aheadNow = databaseNow - now;
+    if (ahead === null || Math.abs(aheadNow - ahead) > JUMP_MS) evenSince = now;
     ahead = aheadNow;
-    return performance.now() - evenSince > EVEN_MS;
+    return now - evenSince > EVEN_MS;
   };
 }

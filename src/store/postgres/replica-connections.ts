@@ -62,7 +62,7 @@ export function createReplicaConnections(
   function connect(): Connected {
     const max = SNAPSHOTS_MAX + OTHER_CONNECTIONS;
     const pool = new SQL({ ...connectionOptions(address, version), max });
-    const sessions = whileFit(createSessions(pool, patience), watch);
+    const sessions = whileFit(createSessions(pool, { ...patience, exchangeMs: patience.replicaMs }), watch);
     const snapshots = createReadSnapshots(sessions, replay, reader);
     return { pool, sessions, snapshots, waiting: new Set(), lost: null };
   }

@@ -1,11 +1,10 @@
-import type { ReservedSQL } from "bun";
 import type { ReadReplicaFigures, ReadReplicaState } from "../../core/database.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Reader } from "../reader.ts";
 import { nameOfDatabase, type PostgresAddress } from "./address.ts";
-import { ConnectionLost } from "./client.ts";
+import { ConnectionLost, NoAnswer } from "./client.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { askOn } from "./ledger-rows.ts";
+import { type Ask, askOn } from "./ledger-rows.ts";
 import {
   type Connected,
   type ConnectionParts,
@@ -17,6 +16,8 @@ import {
 const LAG_MS_MAX = 5 * SECOND_MS;
 /** How long a replica may take to say which beat it has. After that it counts as away. */
 const ANSWER_MS_MAX = 2 * SECOND_MS;
+/** For how long a replica is left that was silent amid a read, although it may say which beat it has. */
+const LEFT_MS = 30 * SECOND_MS;
 /** How long it is waited before it is asked again whether a beat has come; the longest wait, and the first. */
 const AGAIN_MS = { first: 2, max: 50 };
 const SEEN = "SELECT number FROM heartbeats WHERE process = ?";
@@ -43,8 +44,8 @@ export type Replica = {
    * @throws ConnectionLost as soon as it is known that the replica does not answer
    */
   read<Result>(use: (reader: Reader) => Result | Promise<Result>, least: number | null): Promise<Result>;
-  /** Works on a connection of its own. */
-  alone<Result>(work: (connection: ReservedSQL) => Promise<Result>): Promise<Result>;
+  /** Works on a connection of its own. @throws ConnectionLost as `read` does */
+  alone<Result>(work: (ask: Ask) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 };
 
@@ -58,15 +59,17 @@ export type ReplicaParts = ConnectionParts & {
 };
 
 export function createReplica(address: PostgresAddress, parts: ReplicaParts): Replica {
-  const { process, heartbeat, replay, steadyNow, onReplica = () => {} } = parts;
+  const { process, heartbeat, replay, patience, steadyNow, onReplica = () => {} } = parts;
   const name = nameOfDatabase(address);
   const connections = createReplicaConnections(address, parts, () => stand("away"));
   let state: ReadReplicaState | null = null;
   let seen = 0;
   let reads = 0;
   let asking: Promise<void> | null = null;
+  let leftUntil = Number.NEGATIVE_INFINITY;
 
-  function stand(now: ReadReplicaState): void {
+  function stand(next: ReadReplicaState): void {
+    const now = steadyNow() < leftUntil ? "away" : next;
     if (now !== state) onReplica(name, now);
     state = now;
   }
@@ -98,6 +101,16 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
     return asking;
   }
 
+  async function answerOf<Result>(now: Connected, asked: Promise<Result>): Promise<Result> {
+    try {
+      return await untilLost(now, asked);
+    } catch (error) {
+      if (error instanceof NoAnswer) leftUntil = steadyNow() + LEFT_MS;
+      if (error instanceof ConnectionLost) await connections.lose(now, error);
+      throw error;
+    }
+  }
+
   return {
     name,
     isInUse: () => state === "in_use" && isNear(),
@@ -123,26 +136,21 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
         if (least === null ? heartbeat.ageOf(shown) > LAG_MS_MAX : shown < least) throw new TooLate(LACKS);
         return result;
       });
-      try {
-        const result = await untilLost(now, reading);
-        reads += 1;
-        return result;
-      } catch (error) {
-        if (error instanceof ConnectionLost) await connections.lose(now, error);
-        throw error;
-      }
+      const result = await answerOf(now, reading);
+      reads += 1;
+      return result;
     },
     alone(work) {
       const now = connections.now();
       const working = async () => {
         const own = await now.pool.reserve();
         try {
-          return await work(own);
+          return await work(askOn(own, patience.replicaAuditMs));
         } finally {
           own.release();
         }
       };
-      return untilLost(now, working());
+      return answerOf(now, working());
     },
     close: connections.close,
   };
@@ -160,7 +168,7 @@ async function seenThrough({ sessions }: Connected, process: string): Promise<nu
 }
 
 /** In a transaction: fails where a beat is not there. */
-export async function mustHaveBeat(connection: ReservedSQL, process: string, beat: number): Promise<void> {
-  const [[number] = []] = await askOn(connection)(SEEN_BY_ONE, [process]);
+export async function mustHaveBeat(ask: Ask, process: string, beat: number): Promise<void> {
+  const [[number] = []] = await ask(SEEN_BY_ONE, [process]);
   if (Number(number ?? 0n) < beat) throw new TooLate(LACKS);
 }

@@ -1,9 +1,9 @@
-import type { ReservedSQL } from "bun";
 import type { DatabaseFigures, ReadFallback } from "../../core/database.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Reader } from "../reader.ts";
 import type { FromCopy, Store, Use } from "../store.ts";
 import type { PostgresAddress } from "./address.ts";
+import type { Ask } from "./ledger-rows.ts";
 import { createReplica, mustHaveBeat, type Replica, type ReplicaParts } from "./replica.ts";
 
 /** How often the replicas are asked how late they are. */
@@ -22,7 +22,7 @@ export type Replicas = {
    * @param mustHaveAll fails where the transaction that is open lacks something
    */
   alone<Result>(
-    work: (connection: ReservedSQL, name: string, mustHaveAll: () => Promise<void>) => Promise<Result>,
+    work: (ask: Ask, name: string, mustHaveAll: () => Promise<void>) => Promise<Result>,
   ): Promise<Result | null>;
   /** Begins to follow the replicas, and resolves when it is known how they stand. A read begins it too. */
   start(): Promise<void>;
@@ -104,9 +104,7 @@ export function createReplicas(
       if (place === null) return fallBack("no_replica");
       const { replica, beat } = place;
       try {
-        return await replica.alone((connection) =>
-          work(connection, replica.name, () => mustHaveBeat(connection, process, beat)),
-        );
+        return await replica.alone((ask) => work(ask, replica.name, () => mustHaveBeat(ask, process, beat)));
       } catch {
         return fallBack("failed");
       }

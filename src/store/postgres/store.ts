@@ -41,7 +41,7 @@ export type PostgresStoreOptions = {
   /** Follows how the tables are brought up to date. */
   readonly migrationWatch?: Partial<MigrationWatch>;
   /** How long the server is waited for. */
-  readonly patience?: Patience;
+  readonly patience?: Partial<Patience>;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
   /** The replicas that reads may go to. */
@@ -73,15 +73,8 @@ export async function openPostgresStore(
   address: PostgresAddress,
   options: PostgresStoreOptions,
 ): Promise<PostgresStore> {
-  const {
-    version,
-    now,
-    steadyNow,
-    newInstanceId,
-    onCommitted,
-    migrationWatch,
-    patience = PATIENCE,
-  } = options;
+  const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
+  const patience = { ...PATIENCE, ...options.patience };
   const pool = new SQL({
     ...connectionOptions(address, version),
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,

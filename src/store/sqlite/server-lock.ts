@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import { makeFolder } from "./new-file.ts";
 
-/** The lock of the only server on a data folder. */
-export type ServerLock = { release(): void };
+/** The lock of the only process on a folder. */
+export type FolderLock = { release(): void };
 
 /**
  * Locks the folder for one server. A second server would undo the running checks of the first, since recovery
@@ -13,9 +13,14 @@ export type ServerLock = { release(): void };
  * The lock is a transaction, so it ends with its process in any case. Commands that run beside the server do
  * not need it.
  */
-export function lockForServer(dataFolder: string): ServerLock | Refusal {
+export function lockForServer(dataFolder: string): FolderLock | Refusal {
   makeFolder(dataFolder);
-  const file = join(dataFolder, "server.lock");
+  return lockFolder(dataFolder);
+}
+
+/** Locks a folder that is there, in the same way. Refused where it is not. */
+export function lockFolder(folder: string): FolderLock | Refusal {
+  const file = join(folder, "server.lock");
   let database: Database | null = null;
   try {
     // Whoever can open it can lock it, and so keep a server from starting.
@@ -34,7 +39,7 @@ export function lockForServer(dataFolder: string): ServerLock | Refusal {
     return refuseField(
       "HOLDFAST_DATA",
       code === "SQLITE_BUSY"
-        ? `another server runs on ${dataFolder}; stop it first, or choose another folder`
+        ? `another server runs on ${folder}; stop it first, or choose another folder`
         : `${file} cannot be locked, and without that a second server might start (${message})`,
     );
   }

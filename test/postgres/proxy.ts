@@ -1,1 +1,0 @@
-export { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";

@@ -1,1 +1,0 @@
-export { type Postgres, startPostgres } from "../support/postgres-server.ts";

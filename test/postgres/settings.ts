@@ -1,1 +1,0 @@
-export { postgresSettings } from "../support/postgres-settings.ts";
