@@ -134,10 +134,10 @@ export function createSessions(pool: Pick<SQL, "reserve">, patience: Patience): 
   };
 }
 
-const LATE = Symbol("late");
+export const LATE = Symbol("late");
 
 /** Waits for a promise, but not for longer than this: then it is late. */
-async function inTime<Value>(promise: Promise<Value>, ms: number): Promise<Value | typeof LATE> {
+export async function inTime<Value>(promise: Promise<Value>, ms: number): Promise<Value | typeof LATE> {
   const late = Promise.withResolvers<typeof LATE>();
   const timer = setTimeout(late.resolve, ms, LATE);
   try {

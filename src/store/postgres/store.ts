@@ -25,6 +25,7 @@ import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createReplicas } from "./replicas.ts";
+import { settled } from "./settled.ts";
 import { createWork } from "./work.ts";
 
 export type PostgresStoreOptions = {
@@ -75,9 +76,13 @@ export async function openPostgresStore(
 ): Promise<PostgresStore> {
   const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
   const patience = { ...PATIENCE, ...options.patience };
+  let losses = 0;
   const pool = new SQL({
     ...connectionOptions(address, version),
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
+    onclose: () => {
+      losses += 1;
+    },
   });
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   const watching = { version, newInstance, ...(migrationWatch && { watch: migrationWatch }) };
@@ -85,7 +90,11 @@ export async function openPostgresStore(
     await pool.close({ timeout: 0 });
     throw error;
   });
-  const sessions = createSessions(pool, patience);
+  const process = crypto.randomUUID();
+  const watch = watchLedger(steadyNow);
+  const unsettled = createSessions(pool, patience);
+  const heartbeat = createHeartbeat(whileFit(unsettled, watch), process, steadyNow);
+  const sessions = settled(unsettled, heartbeat, () => losses);
   const replay = createReplay();
   const { connection } = replay;
   const known = await ask(sessions, replay, () => ({
@@ -95,12 +104,9 @@ export async function openPostgresStore(
   const positions = createPositions(connection.raw);
   const names = createNames(connection.raw);
   const clock = createCommitClock(now, steadyNow, known.recordedAt);
-  const watch = watchLedger(steadyNow);
   const reader = createSqlReader(connection);
   const snapshots = createReadSnapshots(whileFit(sessions, watch), replay, reader);
   const keys = createKeyLookUps(whileFit(sessions, watch), replay, reader);
-  const process = crypto.randomUUID();
-  const heartbeat = createHeartbeat(whileFit(sessions, watch), process, steadyNow);
   const replicaParts = { ...options, process, patience, watch, heartbeat, replay, reader };
   const replicas = createReplicas(options.replicas ?? [], replicaParts, snapshots.read);
   const others = followOthers(sessions, process, watch);
