@@ -137,6 +137,8 @@ function newCluster(port: number, root: string) {
         max_connections: 200,
         ssl: "on",
         log_line_prefix: "%m ",
+        // In the server's folder: of a server that was killed for good, other shared memory would stay until the machine ends.
+        dynamic_shared_memory_type: "mmap",
       };
       const set = Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
       return Bun.spawn(["setpriv", "--pdeathsig", "QUIT", join(programs, "postgres"), "-D", data, ...set], {

@@ -102,19 +102,38 @@ export type Sessions = {
   reserve(exchangeMs?: number): Promise<Session>;
 };
 
-export function createSessions(pool: SQL, patience: Patience): Sessions {
+/** How long Bun's client may take to say that a connection which was closed has ended. */
+const CLOSE_MS = 1_000;
+
+export function createSessions(pool: Pick<SQL, "reserve">, patience: Patience): Sessions {
   const health: Health = { isReachable: true, roundTripMs: null };
   return {
     ...{ health, patience },
     async reserve(exchangeMs = patience.exchangeMs) {
-      try {
-        return sessionOn(await pool.reserve(), health, exchangeMs);
-      } catch (error) {
+      const reserved = pool.reserve();
+      const sql = await inTime(reserved, patience.exchangeMs).catch((error: unknown) => {
         health.isReachable = false;
         throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
-      }
+      });
+      if (sql !== LATE) return sessionOn(sql, health, exchangeMs);
+      // It may come yet, and nobody waits for it any more.
+      reserved.then((late) => late.release()).catch(() => {});
+      throw new ConnectionLost("no connection to PostgreSQL was free in time");
     },
   };
+}
+
+const LATE = Symbol("late");
+
+/** Waits for a promise, but not for longer than this: then it is late. */
+async function inTime<Value>(promise: Promise<Value>, ms: number): Promise<Value | typeof LATE> {
+  const late = Promise.withResolvers<typeof LATE>();
+  const timer = setTimeout(late.resolve, ms, LATE);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Session {
@@ -130,13 +149,16 @@ function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Sessio
   return {
     async exchange(statements) {
       if (ended) throw new ConnectionLost("the connection to PostgreSQL has ended");
-      const sent = statements.map((statement) => send(sql, statement));
+      const answered = Promise.allSettled(statements.map((statement) => send(sql, statement)));
       const sentAt = performance.now();
-      const timer = setTimeout(end, exchangeMs);
-      const answers = await Promise.allSettled(sent);
-      clearTimeout(timer);
+      let answers = await inTime(answered, exchangeMs);
+      if (answers === LATE) {
+        end();
+        answers = await inTime(answered, CLOSE_MS);
+      }
       health.roundTripMs = performance.now() - sentAt;
       health.isReachable = !ended;
+      if (answers === LATE) throw new ConnectionLost("the connection to PostgreSQL was lost without a word");
       const at = answers.findIndex(({ status }) => status === "rejected");
       if (at < 0) return answers.map((answer) => (answer as PromiseFulfilledResult<Answer>).value);
       const { reason } = answers[at] as PromiseRejectedResult;
