@@ -11,7 +11,7 @@ export type DatabaseFigures = {
   /** Since this process started: transactions of commands, and the commands in them. */
   readonly batches: number;
   readonly commands: number;
-  /** Transactions that were made again after a conflict with another instance's. */
+  /** Transactions that were made again, after a conflict with another instance's or a lost connection. */
   readonly retries: number;
   /** Commits of which it is not known whether they happened. */
   readonly undecided: number;

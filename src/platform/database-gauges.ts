@@ -28,7 +28,7 @@ export function createDatabaseGauges(
   const showCommands = total("holdfast_database_commands_total", "Commands in these transactions.");
   const showRetries = total(
     "holdfast_database_retries_total",
-    "Transactions that were made again after a conflict with another instance.",
+    "Transactions that were made again, after a conflict with another instance or a lost connection.",
   );
   const showUndecided = total(
     "holdfast_database_undecided_total",

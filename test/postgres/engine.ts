@@ -200,6 +200,29 @@ test("two organisations commit at once on two instances", async () => {
   expect(codeOf(await held)).toBe(201);
 });
 
+test("batches of many organisations at two instances never wait for each other in a circle", async () => {
+  const stages = await Promise.all(Array.from({ length: 12 }, () => createStage(one.ctx)));
+  const callers = await Promise.all(stages.map((each) => createCaller(each)));
+  const retries = () => one.store.figures().retries + other.store.figures().retries;
+  const before = retries();
+  for (let round = 0; round < 12; round++) {
+    const { organisationId } = stages[round]!;
+    const letGo = await lockOutside(
+      sql,
+      `SELECT 1 FROM scopes WHERE organisation_id = '${organisationId}' AND mode = 'live' FOR UPDATE`,
+    );
+    const opened = stages.flatMap((each, at) => [
+      open(each, callers[at]!),
+      open(atOther(each), callers[at]!),
+    ]);
+    await until("a batch of each waits", async () => (await waitingForLocks(sql)) === 2);
+    await letGo();
+    expect(new Set((await Promise.all(opened)).map(codeOf))).toEqual(new Set([201]));
+  }
+  // A deadlock would be ended by the server, and tried again.
+  expect(retries()).toBe(before);
+});
+
 test("commands of all kinds share a batch, whatever their guards look at", async () => {
   const { organisationId, ctx } = stage;
   const caller = await createCaller(stage);

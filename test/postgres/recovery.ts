@@ -16,6 +16,8 @@ import { until } from "../support/until.ts";
 import { type Buyer, createBuyer, installed, settingsOn } from "./installed.ts";
 
 const TEST_MS = 240_000;
+/** A test's alone, on loopback. */
+const ROLE_PASSWORD = "only-for-tests";
 const PAGE = readFileSync(join(import.meta.dir, "../../src/docs/postgresql.md"), "utf8");
 
 let server: Cluster;
@@ -70,6 +72,12 @@ function block(words: string): string {
   const found = blocks.filter((code) => code.includes(words));
   expect([words, found.length]).toEqual([words, 1]);
   return found[0] ?? "";
+}
+
+/** The page's statements that make two roles and a database, with other names than this server has, and with a password. */
+function twoRoles(): string {
+  const [, text = ""] = /^```\n(CREATE ROLE [\s\S]*?)^```$/m.exec(PAGE) ?? [];
+  return text.replaceAll(/\bholdfast\b/g, "serving").replaceAll("…", ROLE_PASSWORD);
 }
 
 /** Types a block as the user of the database's server. */
@@ -204,6 +212,51 @@ test(
     } finally {
       await witnessed.remove();
       await witness.remove();
+    }
+  },
+  TEST_MS,
+);
+
+test(
+  "a database of two roles comes back from a dump, and the one that serves switches off no guard",
+  async () => {
+    await operator(`psql --set=ON_ERROR_STOP=1 "$ADMIN_URL" <<'END'\n${twoRoles()}END`);
+    const as = (role: string, database: string) => {
+      const url = new URL(server.url(database));
+      [url.username, url.password] = [role, ROLE_PASSWORD];
+      return url.href;
+    };
+    const programs = [
+      ["holdfast_owner", "serving"],
+      ["serving", "serving"],
+      ["serving", "holdfast_again"],
+    ].map(([role = "", database = ""]) => installed({ ...settings, DATABASE: as(role, database) }));
+    const [owner, serving, again] = programs as [Installation, Installation, Installation];
+    try {
+      await expect(serving.run("organisations", "list")).rejects.toThrow("may neither make the tables");
+      await owner.run("organisations", "list");
+      const buys = await createBuyer(serving);
+      const first = await serving.serve();
+      expect((await buys(first))[0]).toBe(201);
+      const switching = operator('psql "$URL" --command="ALTER TABLE postings DISABLE TRIGGER USER"', {
+        URL: as("serving", "serving"),
+      });
+      await expect(switching).rejects.toThrow("must be owner of table postings");
+
+      const addresses = { OWNER_URL: "serving", OWNER_URL_OF_AGAIN: "holdfast_again" };
+      await operator(
+        block("pg_dump"),
+        Object.fromEntries(
+          Object.entries(addresses).map(([name, database]) => [name, as("holdfast_owner", database)]),
+        ),
+      );
+      await again.run("restore", "declare");
+      expect(await again.run("audit")).toContain("nothing disagrees");
+      await again.run("restore", "acknowledge");
+      const second = await again.serve();
+      expect((await buys(second))[0]).toBe(201);
+    } finally {
+      for (const one of programs) await one.remove();
     }
   },
   TEST_MS,
