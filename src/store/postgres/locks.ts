@@ -1,13 +1,10 @@
-import type { Agent } from "../../core/agent.ts";
-import type { Organisation } from "../../core/organisation.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import type { AnyCommand } from "../batch.ts";
 import type { Write } from "../change.ts";
 import type { NeedName, Needs, NeedTable } from "../needs.ts";
-import { changesKept } from "../row-cache.ts";
-import type { RowKind, Rows } from "../rows.ts";
 import type { Scope } from "../scope.ts";
 import type { Answer, Statement } from "./client.ts";
+import { type AgentOf, ownerOf } from "./owners.ts";
 import { arrayOf } from "./values.ts";
 
 /**
@@ -126,75 +123,6 @@ const NEEDS: { readonly [Name in NeedName]: Holds<Name> } = {
   depositSender: "instance",
 };
 
-/**
- * To whom a row belongs that is written: to an organisation in a mode, to a whole organisation, or to the instance. `content` belongs to
- * everybody (`write-buffer.ts`). A row that does not name whom it belongs to belongs to where its agent, its warrant or its user does.
- */
-type OwnerOf<Row> =
-  | "instance"
-  | "everybody"
-  | (Row extends Scope
-      ? "scope"
-      : Row extends { readonly agentId: string }
-        ? "agent"
-        : Row extends { readonly warrantId: string }
-          ? "warrant"
-          : never)
-  | (Row extends Pick<Scope, "organisationId"> | Organisation
-      ? "organisation"
-      : Row extends { readonly userId: string }
-        ? "user"
-        : never);
-
-const OWNERS: { readonly [Kind in RowKind]: OwnerOf<Rows[Kind]> } = {
-  agent: "scope",
-  apiKey: "scope",
-  auditEntry: "organisation",
-  authSession: "user",
-  capsule: "scope",
-  capsulePart: "everybody",
-  chainTransaction: "instance",
-  chainTransfer: "instance",
-  check: "warrant",
-  content: "everybody",
-  correction: "scope",
-  cosignature: "instance",
-  delivery: "scope",
-  deposit: "scope",
-  depositSender: "instance",
-  escalation: "scope",
-  idempotencyKey: "scope",
-  instance: "instance",
-  logAnchor: "instance",
-  messagingAccount: "organisation",
-  messagingCode: "organisation",
-  notice: "organisation",
-  noticeSettings: "organisation",
-  organisation: "organisation",
-  passkey: "organisation",
-  passkeyApproval: "user",
-  passwordReset: "user",
-  payout: "scope",
-  payoutTransaction: "scope",
-  payoutWait: "scope",
-  plannedNotice: "organisation",
-  policy: "organisation",
-  posting: "scope",
-  purchase: "scope",
-  pushSubscription: "organisation",
-  railState: "instance",
-  schema: "organisation",
-  sourceKey: "organisation",
-  spendSession: "agent",
-  trace: "warrant",
-  treasuryWatch: "instance",
-  user: "organisation",
-  verifier: "organisation",
-  warrant: "scope",
-  webhook: "scope",
-  witnessedLog: "instance",
-};
-
 export const scopeKey = ({ organisationId, mode }: Scope): string => `${organisationId} ${mode}`;
 
 export const NO_LOCKS: Locks = {
@@ -236,9 +164,6 @@ function nameOf<Name extends NeedName>(name: Name, needs: Needs): string | null 
   return ask == null ? null : holds(ask as never);
 }
 
-/** The agent of an id, as far as the batch has read it. */
-type AgentOf = (id: string) => Agent | null | undefined;
-
 /**
  * What must be locked besides, for these writes; null where nothing is missing. What is locked gets a new revision, where what other
  * batches keep of it is changed.
@@ -249,31 +174,14 @@ export function missingLocks(held: Locks, writes: readonly Write[], agentOf: Age
   const [names, organisations, scopes] = [new Set<string>(), new Set<string>(), new Set<string>()];
   let isWhole = false;
   for (const write of writes) {
-    const { kind } = write.kind === "put" ? write.put : write.deletion;
-    const owner = OWNERS[kind];
-    if (owner === "instance") names.add(INSTANCE);
-    if (owner === "instance" || owner === "everybody") continue;
-    if (owner === "organisation" || owner === "user") isWhole = true;
-    const { organisationId, mode } = whoseIs(write, agentOf);
-    if (organisationId !== undefined) organisations.add(organisationId);
-    if ((owner === "scope" || owner === "agent") && organisationId !== undefined && mode !== undefined)
-      scopes.add(scopeKey({ organisationId, mode }));
+    const owner = ownerOf(write, agentOf);
+    if (owner.kind === "instance") names.add(INSTANCE);
+    if (owner.kind === "organisation") isWhole = true;
+    if ("organisationId" in owner) organisations.add(owner.organisationId);
+    if (owner.kind === "scope") scopes.add(scopeKey(owner));
   }
   const locks = { names, organisations, isWhole, scopes };
   return isWithin(locks, held) ? null : locks;
-}
-
-/** Whose the row is that is written, as far as that is known. */
-function whoseIs(write: Write, agentOf: AgentOf): Partial<Scope> {
-  const { kind, row } = write.kind === "put" ? write.put : write.deletion;
-  const owner = OWNERS[kind];
-  if (kind === "organisation") return { organisationId: row.id };
-  if (owner === "scope" || owner === "organisation") return row as Partial<Scope>;
-  const agent = owner === "agent" ? agentOf((row as { readonly agentId: string }).agentId) : null;
-  if (agent) return agent;
-  if (changesKept(write))
-    throw new Error(`a ${kind} is written whose ${owner} was not read: others would keep what was before it`);
-  return {};
 }
 
 /** Whether all of these are held. */

@@ -142,18 +142,23 @@ export function createReplica(address: PostgresAddress, parts: ReplicaParts): Re
     },
     alone(work) {
       const now = connections.now();
-      const working = async () => {
-        const own = await now.pool.reserve();
-        try {
-          return await work(askOn(own, patience.replicaAuditMs));
-        } finally {
-          own.release();
-        }
-      };
-      return answerOf(now, working());
+      return answerOf(now, aloneOn(now, work, patience.replicaAuditMs));
     },
     close: connections.close,
   };
+}
+
+async function aloneOn<Result>(
+  { pool }: Connected,
+  work: (ask: Ask) => Promise<Result>,
+  answerMsMax: number,
+): Promise<Result> {
+  const own = await pool.reserve();
+  try {
+    return await work(askOn(own, answerMsMax));
+  } finally {
+    own.release();
+  }
 }
 
 /** The newest beat that a replica has of a process; 0 where it has none. */
