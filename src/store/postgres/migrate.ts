@@ -174,6 +174,7 @@ async function apply(
       VALUES (${name}, ${hash}, (extract(epoch FROM clock_timestamp()) * 1000)::int8) ON CONFLICT DO NOTHING`;
     onProgress({ of: "changes", done: index + 1, total: pending.length });
   }
+  if (applied.size === 0) return;
   // It may have changed rows that instances of the version before keep (`kept-rows.ts`). Their batches lock in this order.
   await connection`SELECT count(*) FROM (SELECT 1 FROM organisations ORDER BY id FOR SHARE) AS locked`;
   await connection`SELECT count(*) FROM (SELECT 1 FROM scopes ORDER BY position FOR NO KEY UPDATE) AS locked`;
