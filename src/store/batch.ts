@@ -4,7 +4,7 @@ import type { Change, Write } from "./change.ts";
 import { LOOK_UPS, NOTHING } from "./look-ups.ts";
 import type { From, NeedName, Needs } from "./needs.ts";
 import type { Missing, RowCache } from "./row-cache.ts";
-import { INSTANCE_KEY } from "./rows.ts";
+import { INSTANCE_KEY, indexKeyOf } from "./rows.ts";
 import type { Scope } from "./scope.ts";
 import type { Decision } from "./store.ts";
 import type { IndexName, IndexTable, LoadedKind, View } from "./view.ts";
@@ -65,6 +65,7 @@ function createNotingView(cache: RowCache) {
   let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
   let steadyAt = 0;
   let recordedAt = 0;
+  let together = 0;
   /** Whether something was missing since this was last set. */
   let isLacking = false;
 
@@ -74,6 +75,9 @@ function createNotingView(cache: RowCache) {
     },
     get recordedAt() {
       return recordedAt;
+    },
+    get together() {
+      return together;
     },
     row(kind, key) {
       const row = cache.row(kind, key);
@@ -104,6 +108,10 @@ function createNotingView(cache: RowCache) {
       steadyAt = time.steadyAt;
       recordedAt = time.recordedAt;
     },
+    /** Notes how many commands share the batch. */
+    shared(commands: number): void {
+      together = Math.max(together, commands);
+    },
     /** Whether the look-ups of some work lacked something. */
     lacksIn(work: () => void): boolean {
       isLacking = false;
@@ -122,7 +130,7 @@ function createNotingView(cache: RowCache) {
 }
 
 export function createBatch(cache: RowCache): Batch {
-  const { view, at, lacksIn, takeMissing } = createNotingView(cache);
+  const { view, at, shared, lacksIn, takeMissing } = createNotingView(cache);
   let writes: Write[] = [];
   /** What the command that is tried again has found so far. */
   let found: FoundSoFar = {};
@@ -148,6 +156,7 @@ export function createBatch(cache: RowCache): Batch {
   return {
     lacking(asked, time) {
       at(time);
+      shared(asked.length);
       const commands = asked.filter(({ scope, needs }) => lacksIn(() => lookUp(view, scope, needs, {})));
       const missing = takeMissing();
       return missing && { missing, commands };
@@ -175,13 +184,6 @@ export function createBatch(cache: RowCache): Batch {
     takeWrites,
   };
 }
-
-/**
- * The question to an index as a key of its answers. NUL separates the parts, since no id, mode or name
- * contains it.
- */
-export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
-  of.length === 1 ? String(of[0]) : of.length === 2 ? `${of[0]}\0${of[1]}` : of.join("\0");
 
 type FoundSoFar = Record<string, unknown>;
 

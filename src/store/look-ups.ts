@@ -196,8 +196,14 @@ export const LOOK_UPS: LookUps = {
   sourceKeys: (view, { organisationId }) =>
     rowsOf(view, "sourceKey", view.index("sourceKeysOf", organisationId)),
   capsule: (view, scope, id) => inScope(view.row("capsule", id), scope),
-  oldestCapsules: (view, { organisationId, mode }, limit) =>
-    rowsOf(view, "capsule", view.index("oldestCapsules", organisationId, mode, limit)),
+  oldestCapsules(view, { organisationId, mode }, limit) {
+    const oldest = view.index("oldestCapsules", organisationId, mode);
+    const found = rowsOf(view, "capsule", oldest?.ids.slice(0, limit));
+    // Where a command had to make room, those after it must too: theirs are loaded together.
+    if (found === undefined && oldest?.isShortened)
+      rowsOf(view, "capsule", oldest.ids.slice(limit, limit + view.together));
+    return found;
+  },
   newestCapsule: (view, { organisationId, mode }) =>
     rowOf(view, "capsule", view.index("newestCapsule", organisationId, mode)),
   openAuthorizations: (view, _, { payer, chainId, contract, since }) =>
@@ -304,6 +310,7 @@ export const LOOK_UPS: LookUps = {
  * unless it is listed here.
  */
 export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = {
+  oldestFree: [],
   openAuthorizations: 0n,
   passkeys: [],
   sessionWindows: { at: 0, hourly: null, daily: null },

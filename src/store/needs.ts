@@ -115,7 +115,7 @@ export type NeedTable = {
   /** The sum of what is bought, or free, in the stored content of the organisation and mode. */
   readonly contentBytes: Need<"bought" | "free", number>;
   /** The purchases that have kept free content for longest, at most OLDEST_FREE_MAX of them. */
-  readonly oldestFree: Need<true, readonly Purchase[]>;
+  readonly oldestFree: Need<true | null, readonly Purchase[]>;
   /**
    * How much of a token the wallet has signed authorizations for that may still be used, in the token's
    * smallest unit.

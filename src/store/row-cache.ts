@@ -1,5 +1,6 @@
 import { NO_BALANCE, NOTHING_PAID, payeeLegsOf } from "../core/postings.ts";
 import type { Deletion, Put, Write } from "./change.ts";
+import { FOLLOWED, type Written } from "./followed-indexes.ts";
 import { balanceRowKey, type Posting, payeeRowKey, rowKeyOf } from "./rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
@@ -32,9 +33,6 @@ const KEPT_INDEXES: ReadonlySet<IndexName> = new Set([
   "schemaNamed",
 ]);
 
-/** A row before and after a write: null before it exists, and after it is deleted. */
-type Written<Row> = { readonly before: Row | null; readonly after: Row | null };
-
 /** Whether a write can change the answers of an index; or to which questions, by their keys (`indexKeyOf`). */
 type Touched = boolean | readonly string[];
 
@@ -53,7 +51,7 @@ const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before =
  * The kinds of rows that each index depends on. After a write that can change its answers, they are read
  * again.
  */
-const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
+const TOUCHED_BY: { readonly [Name in Exclude<IndexName, keyof typeof FOLLOWED>]: Touches } = {
   newestSession: { spendSession: madeOrDeleted },
   // Asked of the time before this batch alone, and what is held now is later.
   heldUntil: {},
@@ -72,13 +70,9 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   schemaNamed: { schema: always },
   countingPasskey: { passkey: madeOrDeleted, user: always },
   keyHeldBy: { idempotencyKey: about(({ holder }) => [holder]) },
-  contentBytes: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   oldestFree: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   sourceKeysOf: { sourceKey: always },
-  oldestCapsules: { capsule: always },
-  newestCapsule: { capsule: always },
   newestTransaction: { chainTransaction: madeOrDeleted },
-  openAuthorizations: { purchase: always },
   anyOrganisation: { organisation: madeOrDeleted },
   userByEmail: { user: always },
   otherOwner: { user: always },
@@ -93,17 +87,21 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   pushSubscriptionAt: { pushSubscription: madeOrDeleted },
 };
 
-type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => Touched };
+/** What the indexes that depend on a kind of row do when one is written. */
+type RuleOf<Rule> = { readonly index: IndexName; readonly rule: Rule };
 
-const INDEXES_OF = new Map<string, readonly TouchedIndex[]>();
-for (const [index, touches] of Object.entries(TOUCHED_BY) as [IndexName, Touches][]) {
-  for (const [kind, rule] of Object.entries(touches)) {
-    INDEXES_OF.set(kind, [
-      ...(INDEXES_OF.get(kind) ?? []),
-      { index, touches: rule as TouchedIndex["touches"] },
-    ]);
+/** The rules of indexes, by the kinds of rows that these depend on. */
+function byKind<Rule>(rules: object): ReadonlyMap<string, readonly RuleOf<Rule>[]> {
+  const found = new Map<string, readonly RuleOf<Rule>[]>();
+  for (const [index, ofKinds] of Object.entries(rules) as [IndexName, Record<string, Rule>][]) {
+    for (const [kind, rule] of Object.entries(ofKinds))
+      found.set(kind, [...(found.get(kind) ?? []), { index, rule }]);
   }
+  return found;
 }
+
+const TOUCHES_OF = byKind<(written: Written<never>) => Touched>(TOUCHED_BY);
+const FOLLOWS_OF = byKind<(answers: Table, written: Written<never>) => void>(FOLLOWED);
 
 const isTouched = (touched: Touched): touched is true | readonly string[] =>
   touched === true || (touched !== false && touched.length > 0);
@@ -114,8 +112,8 @@ export function changesKept(write: Write): boolean {
   if (KEPT_ROWS.has(kind as LoadedKind)) return true;
   const before = write.kind === "put" ? beforeOf(write.put) : row;
   const written = { before, after: write.kind === "put" ? row : null } as Written<never>;
-  return (INDEXES_OF.get(kind) ?? []).some(
-    ({ index, touches }) => KEPT_INDEXES.has(index) && isTouched(touches(written)),
+  return (TOUCHES_OF.get(kind) ?? []).some(
+    ({ index, rule }) => KEPT_INDEXES.has(index) && isTouched(rule(written)),
   );
 }
 
@@ -214,10 +212,16 @@ export function createRowCache(): RowCache {
   /** Kinds and indexes of which the database lacks a write that the cache does not have either. */
   const behind = new Set<LoadedKind | IndexName>();
 
-  /** Forgets the answers of indexes that this write can change. */
+  /** Forgets the answers of indexes that this write can change, but those that follow it. */
   function touch(kind: string, before: unknown, after: unknown): void {
-    for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
-      const touched = touches({ before, after } as Written<never>);
+    const written = { before, after } as Written<never>;
+    for (const { index, rule } of FOLLOWS_OF.get(kind) ?? []) {
+      const answers = indexes.get(index);
+      if (answers) rule(answers, written);
+      behind.add(index);
+    }
+    for (const { index, rule } of TOUCHES_OF.get(kind) ?? []) {
+      const touched = rule(written);
       if (!isTouched(touched)) continue;
       if (touched === true) indexes.get(index)?.clear();
       else for (const key of touched) indexes.get(index)?.delete(key);

@@ -208,3 +208,10 @@ const idempotencyRowKey = (
   { organisationId, mode }: { readonly organisationId: string; readonly mode: Mode },
   key: string,
 ): string => `${organisationId} ${mode} ${key}`;
+
+/**
+ * The question to an index as a key of its answers. NUL separates the parts, since no id, mode or name
+ * contains it.
+ */
+export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
+  of.length === 1 ? String(of[0]) : of.length === 2 ? `${of[0]}\0${of[1]}` : of.join("\0");

@@ -41,6 +41,8 @@ export type View = {
   readonly steadyAt: number;
   /** The batch's time for new records (see `BatchTime`). */
   readonly recordedAt: number;
+  /** How many commands share the batch. */
+  readonly together: number;
   row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
   index<Name extends IndexName>(
     name: Name,
@@ -104,6 +106,15 @@ type Index<Of extends readonly (string | number | null)[], Gives> = {
 type Id = string | null;
 type Ids = readonly string[];
 
+/** The oldest capsules of a scope, as many as are known. */
+type OldestCapsules = {
+  readonly ids: Ids;
+  /** Whether the scope has no others. */
+  readonly isAll: boolean;
+  /** Whether this batch has deleted some. */
+  readonly isShortened: boolean;
+};
+
 /** Look-ups other than by a row's key. They give keys of rows, or a fact. */
 export type IndexTable = {
   /** The newest session of an agent, in the order of commits. */
@@ -144,7 +155,7 @@ export type IndexTable = {
   readonly contentBytes: Index<[organisationId: string, mode: string, of: "bought" | "free"], number>;
   readonly oldestFree: Index<[organisationId: string, mode: string], Ids>;
   readonly sourceKeysOf: Index<[organisationId: string], Ids>;
-  readonly oldestCapsules: Index<[organisationId: string, mode: string, limit: number], Ids>;
+  readonly oldestCapsules: Index<[organisationId: string, mode: string], OldestCapsules>;
   readonly newestCapsule: Index<[organisationId: string, mode: string], Id>;
   /** The transaction with the highest nonce of a wallet. */
   readonly newestTransaction: Index<[chainId: number, wallet: string], Id>;

@@ -1,6 +1,8 @@
 /** The engine on PostgreSQL, with one and with two instances of the service on one ledger: no move is lost, doubled or stuck. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
+import { resultOf } from "../../src/core/clauses/evaluate.ts";
+import { evidenceHashOf, summarise } from "../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
@@ -8,11 +10,14 @@ import { markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createUser } from "../../src/services/admin/users.ts";
 import type { Answer } from "../../src/services/idempotency.ts";
+import { payForUrl } from "../../src/services/x402/pay.ts";
 import type { Put } from "../../src/store/change.ts";
 import type { Statement } from "../../src/store/postgres/client.ts";
 import { createWriteBuffer } from "../../src/store/postgres/write-buffer.ts";
 import type { SqlValue } from "../../src/store/sql/database.ts";
 import { deletionOfUnkept } from "../../src/store/sql/kept-bodies.ts";
+import { newCapsules } from "../support/context.ts";
+import { asksExactOnBase, delivers, givesAway, openMarket, SELLER_URL } from "../support/market.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import {
   ALL_PASS,
@@ -112,80 +117,180 @@ async function proxied(overrides = {}) {
   return { proxy, instance: await instanceOf(through(proxy, url), overrides) };
 }
 
-/** What the batch of verbs that are started together costs until it is committed. */
-async function costOf(
+/** What the batch of verbs that are started together costs until it is committed, and the batches that follow it. */
+async function costsOf(
   { instance: { store }, instance, proxy }: Awaited<ReturnType<typeof proxied>>,
   starts: readonly (() => Promise<unknown>)[],
-  each = 1,
+  { each = 1, batches = 1 } = {},
 ) {
   const now = () => ({ roundTrips: proxy.roundTrips, commands: store.figures().commands });
-  let before = now();
-  let after: ReturnType<typeof now> | null = null;
+  const marks: ReturnType<typeof now>[] = [];
   const onBegin = () => {
-    before = now();
+    marks.push(now());
     const end = store.watch(() => {
-      after ??= now();
-      end();
+      marks.push(now());
+      if (marks.length > batches) end();
     });
   };
   const settled = await inOneBatch(instance, sql, stage.organisationId, starts, { each, onBegin });
-  const { roundTrips, commands } = after ?? now();
-  return {
-    roundTrips: roundTrips - before.roundTrips,
-    commands: commands - before.commands,
-    answers: valuesOf(settled),
-  };
+  const costs = Array.from({ length: batches }, (_, at) => {
+    const [before, after] = [marks[at] ?? now(), marks[at + 1] ?? now()];
+    return {
+      roundTrips: after.roundTrips - before.roundTrips,
+      commands: after.commands - before.commands,
+    };
+  });
+  return { costs, answers: valuesOf(settled) };
 }
 
 const times = <Result>(work: (at: number) => Promise<Result>) =>
   Array.from({ length: TOGETHER }, (_, at) => () => work(at));
 
 const LOOKS_MAX = 4;
+type Cost = Awaited<ReturnType<typeof costsOf>>["costs"][number];
+
+/** Looks at what batches of 64 commands cost, by what these do: at most 6 round trips each. */
+async function expectFewRoundTrips(look: () => Promise<Readonly<Record<string, Cost | undefined>>>) {
+  // What a connection has not prepared yet costs a round trip of its own.
+  await look();
+  // Once a second the store asks what others have committed, by the same proxy. So one of several looks is enough.
+  const found = { ...(await look()) };
+  const isDear = (cost: Cost | undefined) => (cost?.roundTrips ?? 0) > ROUND_TRIPS_MAX;
+  for (let looks = 1; looks < LOOKS_MAX && Object.values(found).some(isDear); looks++) {
+    for (const [verb, cost] of Object.entries(await look())) if (isDear(found[verb])) found[verb] = cost;
+  }
+  const shown = Object.entries(found).map(([verb, cost]) => ({
+    verb,
+    commands: cost?.commands,
+    isCheap: !isDear(cost) || cost?.roundTrips,
+  }));
+  expect(shown).toEqual(
+    Object.keys(found).map((verb) => ({ verb, commands: TOGETHER, isCheap: true as const })),
+  );
+}
+
+/** Holds up what many verbs do at once, until all of them do it. */
+function createGate() {
+  let opened = Promise.withResolvers<void>();
+  let waiting = 0;
+  return {
+    async pass(): Promise<void> {
+      waiting += 1;
+      await opened.promise;
+    },
+    close(): void {
+      opened = Promise.withResolvers();
+      waiting = 0;
+    },
+    open: () => opened.resolve(),
+    isFull: () => waiting === TOGETHER,
+  };
+}
 
 test("a batch of 64 commands takes at most 6 round trips", async () => {
-  let judged = 0;
-  let gate = Promise.withResolvers<void>();
+  const judging = createGate();
   const evaluate: Instance["ctx"]["evaluate"] = async (asked) => {
-    judged += 1;
-    await gate.promise;
+    await judging.pass();
     return SCRIPTED.evaluate(asked);
   };
-  const parts = await proxied({ evaluate });
-  // A capsule follows the one before it, so each would be a round trip of its own.
-  const store = { ...parts.instance.store, hasSpaceForCapsule: () => false };
-  const here = { ...stage, ctx: { ...parts.instance.ctx, store } };
+  const capsules = { ...newCapsules() };
+  const parts = await proxied({ evaluate, capsules });
+  const here = { ...stage, ctx: { ...parts.instance.ctx } };
   const caller = await createCaller(stage);
   const opening = times(() => open(here, caller));
   const idsIn = (answers: readonly unknown[]) => answers.map((answer) => warrantIn(answer as Answer).id);
-  const costs = async () => {
-    const opened = await costOf(parts, opening);
-    judged = 0;
-    gate = Promise.withResolvers<void>();
-    const verified = idsIn(opened.answers).map((id) => verify(here, caller, id));
-    await until("all checks are judged", () => judged === TOGETHER);
+  const costsOfChecks = async (ids: readonly string[]) => {
+    judging.close();
+    const verified = ids.map((id) => verify(here, caller, id));
+    await until("all checks are judged", judging.isFull);
     const end = () => {
-      gate.resolve();
+      judging.open();
       return Promise.all(verified);
     };
-    const ended = await costOf(parts, [end], TOGETHER);
+    const { costs } = await costsOf(parts, [end], { each: TOGETHER, batches: 2 });
     expect(new Set((await Promise.all(verified)).map(codeOf))).toEqual(new Set([200]));
-    const ids = idsIn(await Promise.all(opening.map((start) => start())));
+    return costs;
+  };
+  const opened = async () => idsIn(await Promise.all(opening.map((start) => start())));
+  const keptBytes = `SELECT coalesce(sum(bytes), 0) AS count FROM capsules WHERE organisation_id = '${stage.organisationId}'`;
+  await expectFewRoundTrips(async () => {
+    const { costs, answers } = await costsOf(parts, opening);
+    capsules.bytesMax = Number.MAX_SAFE_INTEGER;
+    const [kept, ended] = await costsOfChecks(idsIn(answers));
+    // From now on each capsule replaces the oldest one.
+    capsules.bytesMax = await counted(keptBytes);
+    const [replaced, endedThen] = await costsOfChecks(await opened());
+    expect(await counted(keptBytes)).toBe(capsules.bytesMax);
+    const ids = await opened();
     const decisions = ["release", "refund"] as const;
     const settling = times((at) =>
       settle(here, stage.owner, ids[at] as string, decisions[at % 2] as "refund"),
     );
-    return { opened, ended, settled: await costOf(parts, settling) };
+    const [settled] = (await costsOf(parts, settling)).costs;
+    return { opened: costs[0], kept, ended, replaced, endedThen, settled };
+  });
+});
+
+test("so does each batch of 64 purchases", async () => {
+  const [asking, paying, judging] = [createGate(), createGate(), createGate()];
+  const gates = [asking, paying, judging];
+  const market = openMarket();
+  const x402 = {
+    ...market.x402,
+    async ask(...asked: Parameters<typeof market.x402.ask>) {
+      await asking.pass();
+      return market.x402.ask(...asked);
+    },
   };
-  // What a connection has not prepared yet costs a round trip of its own.
-  await costs();
-  // Once a second the store asks what others have committed, by the same proxy. So one of several looks is enough.
-  let found = await costs();
-  const isDear = ({ roundTrips }: { readonly roundTrips: number }) => roundTrips > ROUND_TRIPS_MAX;
-  for (let looks = 1; looks < LOOKS_MAX && Object.values(found).some(isDear); looks++) found = await costs();
-  for (const [verb, { commands, roundTrips }] of Object.entries(found)) {
-    expect({ verb, commands }).toEqual({ verb, commands: TOGETHER });
-    expect({ verb, isCheap: roundTrips <= ROUND_TRIPS_MAX || roundTrips }).toEqual({ verb, isCheap: true });
-  }
+  market.paid = async () => {
+    await paying.pass();
+    return delivers({});
+  };
+  const evaluate: Instance["ctx"]["evaluate"] = async (asked) => {
+    await judging.pass();
+    const details = asked.clauses.map((clause) => resultOf(clause, null));
+    return summarise(details, evidenceHashOf(asked.evidence), asked.now);
+  };
+  const parts = await proxied({ evaluate, x402 });
+  const { ctx } = parts.instance;
+  market.balance = 10n ** 12n;
+  market.blockTime = ctx.now();
+  market.findings = ["used"];
+  const caller = await createCaller(stage, { failure_budget: 1_000 });
+  const order = { max_amount: "100", spec: { clauses: [{ kind: "http.status", equals: 200 }] } };
+  const buy = (at: number) =>
+    payForUrl(ctx, caller, { ...order, url: `${SELLER_URL}/${at}` }, idempotencyOf());
+  const bought = async () => {
+    for (const gate of gates) gate.close();
+    const buying: ReturnType<typeof buy>[] = [];
+    const until64 = (gate: typeof asking) => until("all of them wait", gate.isFull);
+    const begin = async () => {
+      for (let at = 0; at < TOGETHER; at++) buying.push(buy(at));
+      await until64(asking);
+    };
+    const { costs: begun } = await costsOf(parts, [begin], { each: TOGETHER });
+    const goOn = async (from: typeof asking, to: () => Promise<unknown>, batches: number) => {
+      const start = () => {
+        from.open();
+        return to();
+      };
+      return (await costsOf(parts, [start], { each: TOGETHER, batches })).costs;
+    };
+    return { buying, begun, goOn, until64 };
+  };
+  await expectFewRoundTrips(async () => {
+    market.first = asksExactOnBase("100");
+    const { buying, begun, goOn, until64 } = await bought();
+    const [held, signed] = await goOn(asking, () => until64(paying), 2);
+    const [answered] = await goOn(paying, () => until64(judging), 1);
+    const [kept, ended] = await goOn(judging, () => Promise.all(buying), 2);
+    expect(new Set((await Promise.all(buying)).map(codeOf))).toEqual(new Set([200]));
+    market.first = givesAway("{}");
+    const free = await bought();
+    const [passed] = await free.goOn(asking, () => Promise.all(free.buying), 1);
+    expect(new Set((await Promise.all(free.buying)).map(codeOf))).toEqual(new Set([200]));
+    return { begun: begun[0], held, signed, answered, kept, ended, passed };
+  });
 });
 
 test("two organisations commit at once on two instances", async () => {

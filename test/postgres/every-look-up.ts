@@ -85,7 +85,7 @@ const QUESTIONS: Readonly<Record<IndexName, string>> = {
   contentBytes: `${SCOPES}, 'bought' FROM scopes UNION ${SCOPES}, 'free' FROM scopes`,
   oldestFree: `${SCOPES} FROM scopes`,
   sourceKeysOf: "SELECT id FROM organisations",
-  oldestCapsules: `${SCOPES}, 3 FROM scopes`,
+  oldestCapsules: `${SCOPES} FROM scopes`,
   newestCapsule: `${SCOPES} FROM scopes`,
   newestTransaction: "SELECT chain_id, wallet FROM chain_transactions",
   openAuthorizations: "SELECT payer, chain_id, contract, answered_at FROM purchases WHERE payer IS NOT NULL",

@@ -118,19 +118,25 @@ export async function passThrough(
   quoting: Purchase,
   first: FirstAnswer,
 ): Promise<Answer | Refusal> {
-  for (;;) {
-    const passed = await endPassed(ctx, quoting, first);
+  for (let mayBeFull = false; ; mayBeFull = true) {
+    const passed = await endPassed(ctx, quoting, first, mayBeFull);
     if (passed !== "more room is needed") return passed;
   }
 }
 
-function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstAnswer) {
+function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstAnswer, mayBeFull: boolean) {
   const content = keptContent(evidence);
   const contentBytes = countedBytes(content.bytes.length);
   const { freeBytesMax } = ctx.x402;
   return ctx.store.execute({
     scope: quoting,
-    needs: { purchase: quoting.id, heldKey: quoting.id, contentBytes: "free", oldestFree: true },
+    needs: {
+      purchase: quoting.id,
+      heldKey: quoting.id,
+      contentBytes: "free",
+      // Mostly there is room.
+      oldestFree: mayBeFull || null,
+    },
     decide(
       { purchase, heldKey, contentBytes: kept, oldestFree },
       now,

@@ -1,8 +1,9 @@
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import { heldBetween } from "../../core/session-limits.ts";
-import { indexKeyOf } from "../batch.ts";
+import { OLDEST_KNOWN_MAX } from "../followed-indexes.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
+import { indexKeyOf } from "../rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { chainLookUps } from "./chain-rows.ts";
 import { chainTransferLookUps } from "./chain-transfer-rows.ts";
@@ -244,7 +245,7 @@ function indexesOf(raw: SqlDatabase): Indexes {
        ORDER BY rowid LIMIT ${OLDEST_FREE_MAX}`,
     ),
     sourceKeysOf: all(SOURCE_KEYS_SQL),
-    oldestCapsules: all(capsulesSql("position", "?")),
+    oldestCapsules: oldestCapsulesIn(all(capsulesSql("position", String(OLDEST_KNOWN_MAX)))),
     newestCapsule: first(capsulesSql("position DESC", "1")),
     ...walletIndexes(raw),
     ...railIndexes(raw),
@@ -272,6 +273,13 @@ function totalsIn(raw: SqlDatabase): Pick<Indexes, "heldUntil" | "heldSince"> {
     },
   };
 }
+
+const oldestCapsulesIn =
+  (idsOf: (of: Asked) => readonly string[]): Ask<"oldestCapsules"> =>
+  (of) => {
+    const ids = idsOf([...of]);
+    return { ids, isAll: ids.length < OLDEST_KNOWN_MAX, isShortened: false };
+  };
 
 /** The sum of what is stored of a scope, bought or free. */
 const contentBytesIn = (raw: SqlDatabase): Ask<"contentBytes"> =>
