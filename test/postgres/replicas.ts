@@ -399,7 +399,7 @@ test("a replica that is killed is left, also amid an audit, and used again when 
   expect(await readTile(instance.ctx, { level: 0, index: 0, width: 1 })).not.toBeNull();
   expect(await auditInstance(instance.ctx, 200, () => {})).toEqual([]);
   expect(await allOf()).not.toEqual([]);
-  expect(figures().state).toBe("away");
+  await until("it is left", () => stateIs("away"));
   await replica.start();
   await inUse();
   // It may lack much when it is back.
