@@ -13,13 +13,14 @@ CREATE TABLE locks (
   PRIMARY KEY (name)
 );
 
--- One row for each transaction that changed something: it says whether a COMMIT whose answer was lost took place, and what other
--- instances have to read again.
+-- One row for each transaction that changed something: it says whether a COMMIT whose answer was lost took place, and what it changed
+-- that pages of other instances show. Only an instance of the same version understands that; null: anything may have changed.
 CREATE TABLE commits (
   id text COLLATE "C" NOT NULL,
   instance text COLLATE "C" NOT NULL,
   at int8 NOT NULL,
-  scopes text COLLATE "C" NOT NULL,
+  version text COLLATE "C",
+  news text COLLATE "C",
   PRIMARY KEY (id)
 );
 CREATE INDEX commits_by_time ON commits (at);

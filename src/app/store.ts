@@ -11,6 +11,7 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
+import { newsTextOf } from "../services/live/news.ts";
 import { ALONE, type Instances } from "../store/instances.ts";
 import { nameOfDatabase, type PostgresAddress } from "../store/postgres/address.ts";
 import type { CopyPlace } from "../store/postgres/audit.ts";
@@ -110,7 +111,8 @@ export async function openDatabase(
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   const auditCopies = auditCopiesIn(config);
   const reading = { replicas, onReplica: logReplica };
-  const opening = openPostgresStore(address, { ...options, ...GIVEN, ...reading, auditCopies });
+  const giving = { ...GIVEN, auditCopies, newsTextOf };
+  const opening = openPostgresStore(address, { ...options, ...giving, ...reading });
   const store = await opening.catch((error: unknown) => {
     const refused = error instanceof NewerLedger ? error.message : problemOfOpening(error);
     throw refused === null ? error : refuseField("HOLDFAST_DATABASE", refused);

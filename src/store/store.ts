@@ -36,8 +36,11 @@ export interface Store {
   lastRecordedAt(): number;
   /** Calls back with what a transaction of this process has written, after it is on disk. Answers how to end that. */
   watch(onWritten: (writes: readonly Write[]) => void): () => void;
-  /** Whether another process has committed since this was last asked. */
-  othersHaveCommitted(): boolean;
+  /**
+   * The news of what other processes have committed since this was last asked, each as its process has written it with the commit;
+   * null where they may have changed anything.
+   */
+  newsOfOthers(): readonly string[] | null;
   /**
    * Every disagreement in the ledger, one message each.
    *

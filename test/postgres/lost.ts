@@ -249,7 +249,7 @@ test("after a jump of the database's clock the newest commits of an instance cou
 });
 
 test("packets to the client are lost, and nobody closes the connection: what others commit is heard of afterwards", async () => {
-  const hasHeard = () => hasty.store.othersHaveCommitted();
+  const hasHeard = () => hasty.store.newsOfOthers() === null;
   await until("the database answers", () => hasty.store.figures().isReachable);
   hole.hold("to client");
   await until("a question has got no answer", () => !hasty.store.figures().isReachable);

@@ -11,6 +11,7 @@ import { newSigningKey } from "../../src/platform/tokens.ts";
 import { parsePostgresAddress } from "../../src/store/postgres/address.ts";
 import type { Json } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
+import { readEvents } from "../support/event-stream.ts";
 import { must } from "../support/organisations.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
@@ -101,6 +102,43 @@ test("a key that a command needs and nobody gave is refused by its setting", asy
     await close();
   }
 });
+
+test(
+  "an open page is told by name what a command has changed",
+  async () => {
+    // It logs the sign-in.
+    const printed = spyOn(process.stderr, "write").mockReturnValue(true);
+    const { url, stop } = must(await startServer(config, secrets));
+    try {
+      const signedIn = await fetch(`${url}/auth/session`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ email: "ada@example.com", password: "correct horse" }),
+      });
+      const as = { Cookie: signedIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
+      const page = await (await fetch(`${url}/console`, { headers: as })).text();
+      const after = /data-position="([^"]+)"/.exec(page)?.[1];
+      const events = await readEvents(`${url}/console/events?after=${after}`, as);
+      const [{ id }]: Json = (await command("organisations", "list")).data;
+      const agent = await command(
+        "agents",
+        "create",
+        "--organisation",
+        id,
+        "--mode",
+        "live",
+        "--name",
+        "buyer",
+      );
+      expect(await events.nextNames()).toEqual(expect.arrayContaining(["agents", agent.id]));
+      events.leave();
+    } finally {
+      await stop();
+      printed.mockRestore();
+    }
+  },
+  TEST_MS,
+);
 
 test(
   "a server that loses its database says so, and is ready when it is back",

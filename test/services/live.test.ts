@@ -2,16 +2,18 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { hashSecret } from "../../src/core/api-key.ts";
 import { isRefusal, type Refusal } from "../../src/core/errors.ts";
 import type { PersonCaller } from "../../src/core/roles.ts";
+import type { Warrant } from "../../src/core/warrant.ts";
 import { callerNowIn } from "../../src/services/auth/callers.ts";
 import { createChanges } from "../../src/services/live/changes.ts";
 import { createLive, type Live, type LiveLimits } from "../../src/services/live/live.ts";
+import { newsIn, newsTextOf } from "../../src/services/live/news.ts";
+import type { Write } from "../../src/store/change.ts";
 import { eventsOf } from "../support/event-stream.ts";
 import { must, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { markRestored } from "../support/restored.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { openTestStore } from "../support/store.ts";
 import { createTimers } from "../support/timers.ts";
-import { until } from "../support/until.ts";
 
 /** The streams of what changes, by a clock and timers of the test. */
 
@@ -91,6 +93,33 @@ test("where too much changed to be named, anything may have", () => {
   expect(changes.since(scope, 0, "viewer").names).toBeNull();
 });
 
+test("of a commit with many names other instances are told its places, and of one in many places nothing", () => {
+  const made = (organisation: number, row: number): Write => ({
+    kind: "put",
+    put: {
+      kind: "warrant",
+      before: null,
+      row: {
+        organisationId: `org-${organisation}`,
+        mode: "live",
+        id: `one-${row}`,
+        agentId: null,
+      } as Warrant,
+    },
+  });
+  const textOf = (organisations: number, rows: number) =>
+    newsTextOf(Array.from({ length: rows }, (_, row) => made(row % organisations, row)));
+  const heard = (text: string | null) =>
+    newsIn(text ?? "null")?.heard.map(({ scope, names }) => [scope.organisationId, names]);
+  expect(heard(textOf(1, 2))).toEqual([["org-0", ["warrants", "one-0", "one-1"]]]);
+  expect(heard(textOf(2, 31))).toEqual([
+    ["org-0", null],
+    ["org-1", null],
+  ]);
+  expect(heard(textOf(16, 16))).toHaveLength(16);
+  expect(textOf(17, 17)).toBeNull();
+});
+
 test("tells at most twice a second", async () => {
   const caller = await callerOf(home.people.viewer);
   const events = listen(caller, live.position());
@@ -114,16 +143,8 @@ test("what another process has written may be anything", async () => {
   const other = openTestStore(service.folder, { now: service.ctx.now });
   await markRestored({ ...service.ctx, store: other }, { acknowledgedAt: service.ctx.now() });
   await other.close();
-  let heard = false;
-  void next.then(() => {
-    heard = true;
-  });
   // An instance on PostgreSQL hears of another's commit after a while.
-  await until("it is heard", () => {
-    timers.fire();
-    return heard;
-  });
-  expect(namesOf((await next).value)).toBeNull();
+  expect(namesOf((await timers.fireUntil(next)).value)).toBeNull();
 });
 
 test.each([

@@ -92,7 +92,7 @@ function openLazily(url: string, options: PostgresStoreOptions): TestStore {
       void opening.then((store) => ended.promise.then(store.watch(onWritten)));
       return ended.resolve;
     },
-    othersHaveCommitted: () => opened?.othersHaveCommitted() ?? false,
+    newsOfOthers: () => (opened ? opened.newsOfOthers() : []),
     audit: whenOpen("audit") as Store["audit"],
     forget: whenOpen("forget") as Store["forget"],
     extendLog: whenOpen("extendLog") as Store["extendLog"],

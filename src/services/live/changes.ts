@@ -58,7 +58,8 @@ export function createChanges() {
       const known = followed.get(keyOf(scope));
       if (!known) return false;
       known.newest = ++sequence;
-      for (const name of names) {
+      if (names === null) forgetNames(known, sequence);
+      for (const name of names ?? []) {
         // Put at the end, so that the names are in the order of their changes.
         known.names.delete(name);
         known.names.set(name, { sequence, role });
@@ -70,8 +71,7 @@ export function createChanges() {
     forgetAll(): void {
       sequence++;
       for (const known of followed.values()) {
-        known.names.clear();
-        known.forgottenTo = sequence;
+        forgetNames(known, sequence);
         known.newest = sequence;
       }
     },
@@ -87,6 +87,11 @@ export function createChanges() {
       return { names };
     },
   };
+}
+
+function forgetNames(known: Followed, sequence: number): void {
+  known.names.clear();
+  known.forgottenTo = sequence;
 }
 
 /** Many at once: to take the oldest out of a map one by one takes long. */

@@ -29,7 +29,8 @@ type Topic = keyof typeof ROLE_OF;
 
 export type Heard = {
   readonly scope: Scope;
-  readonly names: readonly string[];
+  /** Null where anything may have changed there. */
+  readonly names: readonly string[] | null;
   readonly role: Role;
 };
 

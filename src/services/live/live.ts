@@ -1,12 +1,11 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
 import type { PersonCaller } from "../../core/roles.ts";
 import { SECOND_MS } from "../../core/time.ts";
-import type { Write } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Store } from "../../store/store.ts";
 import type { After } from "../auth/waiting-room.ts";
 import { createChanges, keyOf } from "./changes.ts";
-import { heardOf, isOfPeople } from "./heard.ts";
+import { type News, newsIn, newsOf } from "./news.ts";
 import { type CallerNow, createStream, type Stream } from "./stream.ts";
 
 /**
@@ -27,7 +26,7 @@ const LIMITS: LiveLimits = { all: 256, sandbox: 128, organisation: 64, person: 8
 const OTHERS_MS = SECOND_MS;
 
 type LiveParts = {
-  readonly store: Pick<Store, "watch" | "othersHaveCommitted">;
+  readonly store: Pick<Store, "watch" | "newsOfOthers">;
   readonly callerNow: CallerNow;
   readonly after: After;
   readonly randomByte: () => number;
@@ -60,22 +59,21 @@ export function createLive({ store, callerNow, after, randomByte, limits = LIMIT
   let looking: { cancel(): void } | null = null;
   let isClosed = false;
 
-  function onWritten(writes: readonly Write[]): void {
+  function tell({ heard, isOfPeople }: News): void {
     const noted = new Set<string>();
-    for (const write of writes) {
-      for (const heard of heardOf(write)) if (changes.note(heard)) noted.add(keyOf(heard.scope));
-    }
-    const mayEnd = writes.some(isOfPeople);
+    for (const one of heard) if (changes.note(one)) noted.add(keyOf(one.scope));
     for (const stream of streams) {
-      if (mayEnd) stream.lookAtSignIn();
+      if (isOfPeople) stream.lookAtSignIn();
       else if (noted.has(keyOf(stream.caller))) stream.wake();
     }
   }
 
   /** Also begins to hear of what this process writes. */
   function lookForOthers(): void {
-    watching ??= store.watch(onWritten);
-    if (!store.othersHaveCommitted()) return;
+    watching ??= store.watch((writes) => tell(newsOf(writes)));
+    const news = store.newsOfOthers();
+    for (const text of news ?? []) tell(newsIn(text));
+    if (news !== null) return;
     changes.forgetAll();
     for (const stream of streams) stream.lookAtSignIn();
   }

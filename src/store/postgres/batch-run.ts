@@ -33,7 +33,11 @@ export type BatchParts = {
   readonly process: string;
   /** The version of this executable. */
   readonly version: string;
+  readonly newsTextOf: NewsTextOf;
 };
+
+/** What other instances of the same version are told of writes; null where these may be anything to them. */
+export type NewsTextOf = (writes: readonly Write[]) => string | null;
 
 /** What a batch has decided, once it is committed. */
 export type Committed = {
@@ -134,7 +138,7 @@ async function decideAndCommit(
   else {
     const recorded = recordedStatement(locks, time.recordedAt, isOther);
     parts.watch.sends(id);
-    const statements = [...changes, recorded, commitRow(id, parts.process, locks)];
+    const statements = [...changes, recorded, commitRow(id, writes, parts)];
     await commit(session, statements, { id, committed }).catch((error: unknown) => {
       if (!(error instanceof OutcomeUnknown)) parts.watch.decided(id);
       throw error;
@@ -157,11 +161,15 @@ async function commit(
   }
 }
 
-/** Says of a transaction that it was committed. */
-export const commitRow = (id: string, process: string, { scopes }: Pick<Locks, "scopes">): Statement => ({
-  text: `INSERT INTO commits (id, instance, at, scopes)
-    VALUES ($1::text, $2::text, (extract(epoch FROM clock_timestamp()) * 1000)::int8, $3::text)`,
-  params: [id, process, JSON.stringify([...scopes])],
+/** Says of a transaction that it was committed, and what it wrote. */
+export const commitRow = (
+  id: string,
+  writes: readonly Write[],
+  { process, version, newsTextOf }: Pick<BatchParts, "process" | "version" | "newsTextOf">,
+): Statement => ({
+  text: `INSERT INTO commits (id, instance, at, version, news)
+    VALUES ($1::text, $2::text, (extract(epoch FROM clock_timestamp()) * 1000)::int8, $3::text, $4::text)`,
+  params: [id, process, version, newsTextOf(writes)],
 });
 
 /** A newer executable may have changed the tables since this process has opened the ledger. */

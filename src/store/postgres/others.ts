@@ -1,4 +1,4 @@
-import type { Sessions } from "./client.ts";
+import type { Session, Sessions } from "./client.ts";
 import { KEPT_MS_MAX, type LedgerWatch } from "./ledger-watch.ts";
 import { arrayOf } from "./values.ts";
 
@@ -11,6 +11,12 @@ const DELETED_MAX = 10_000;
 
 const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 const COMMITTED = `SELECT id FROM commits WHERE instance <> $1::text AND at > ${NOW} - $2::int8`;
+const NEWS =
+  "SELECT DISTINCT CASE WHEN version = $2::text THEN news END AS news FROM commits WHERE id = ANY($1::text[])";
+/** How many news are kept until somebody takes them. Of more it is only known that there are some. */
+const NEWS_MAX = 1_000;
+/** After so long without an answer, by the database's clock, there may be commits that are not remembered any more. */
+const UNASKED_MS_MAX = KEPT_MS / 2;
 /** How far the database's clock may differ from ours between two times that it is asked, and how long it must have gone evenly. */
 const JUMP_MS = 30_000;
 const EVEN_MS = 60_000;
@@ -28,15 +34,23 @@ const DELETE_OLD = `DELETE FROM commits WHERE id IN (
 
 /** What other processes that use the ledger have committed. */
 export type Others = {
-  /** Whether one of them has committed since this was last asked, as far as it is known: since a second ago it may not be. */
-  haveCommitted(): boolean;
+  /**
+   * The news of what they have committed since this was last asked, as far as it is known: since a second ago it may not be. Null where
+   * that may be anything.
+   */
+  news(): readonly string[] | null;
   stop(): void;
 };
 
 /** Asks now and then, beside everything else, and deletes what is old. It also finds out whether the ledger became an older one. */
-export function followOthers(sessions: Sessions, process: string, watch: LedgerWatch): Others {
+export function followOthers(
+  sessions: Sessions,
+  { process, version }: { readonly process: string; readonly version: string },
+  watch: LedgerWatch,
+): Others {
   let known = new Set<string>();
-  let isNews = false;
+  let askedAt: number | null = null;
+  let news: Set<string> | null = new Set();
   let stopped = false;
   const isEven = watchClock();
   let timer: Timer | null = null;
@@ -52,17 +66,31 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
         { text: `SELECT ${NOW} + $1::int8 AS now`, params: [0n] },
         { text: KEEP_YOUNG, params: [own, BigInt(KEPT_MS_MAX / 2)] },
       ]);
-      if (isEven(Number((clock as { readonly now: bigint }).now)))
+      const now = Number((clock as { readonly now: bigint }).now);
+      if (isEven(now))
         await session.exchange([
           { text: DELETE_OWN, params: [BigInt(2 * KEPT_MS), process, own, BigInt(DELETED_MAX)] },
           { text: DELETE_OLD, params: [BigInt(KEPT_MS_MAX), BigInt(DELETED_MAX)] },
         ]);
       const ids = (found as readonly { readonly id: string }[]).map(({ id }) => id);
-      isNews ||= ids.some((id) => !known.has(id));
+      const isLate = askedAt !== null && now - askedAt > UNASKED_MS_MAX;
+      const unknown = ids.filter((id) => !known.has(id));
+      const heard = isLate ? null : await hear(session, unknown);
+      news = news && heard && news.union(heard);
       known = new Set(ids);
+      askedAt = now;
     } finally {
       session.release();
     }
+  }
+
+  /** The news of these commits; null where they may be anything. Where that is so already, it is not asked. */
+  async function hear(session: Session, ids: readonly string[]): Promise<Set<string> | null> {
+    if (ids.length === 0) return new Set();
+    if (news === null || news.size + ids.length > NEWS_MAX) return null;
+    const [rows = []] = await session.exchange([{ text: NEWS, params: [arrayOf("text", ids), version] }]);
+    const found = new Set((rows as readonly { readonly news: string | null }[]).map((row) => row.news));
+    return found.has(null) ? null : (found as Set<string>);
   }
 
   function later(): void {
@@ -77,10 +105,10 @@ export function followOthers(sessions: Sessions, process: string, watch: LedgerW
 
   later();
   return {
-    haveCommitted() {
-      const news = isNews;
-      isNews = false;
-      return news;
+    news() {
+      const heard = news && [...news];
+      news = new Set();
+      return heard;
     },
     stop() {
       stopped = true;

@@ -13,6 +13,7 @@ import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
+import type { NewsTextOf } from "./batch-run.ts";
 import { createSessions, PATIENCE, type Patience, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -41,6 +42,8 @@ export type PostgresStoreOptions = {
   readonly auditCopies: CopyPlace;
   /** Follows how the tables are brought up to date. */
   readonly migrationWatch?: Partial<MigrationWatch>;
+  /** What pages of other instances are told of writes. Without it they are told that these may be anything. */
+  readonly newsTextOf?: NewsTextOf;
   /** How long the server is waited for. */
   readonly patience?: Partial<Patience>;
   /** Called when the commands of a transaction are on disk. */
@@ -75,6 +78,7 @@ export async function openPostgresStore(
   options: PostgresStoreOptions,
 ): Promise<PostgresStore> {
   const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
+  const { newsTextOf = () => null } = options;
   const patience = { ...PATIENCE, ...options.patience };
   let losses = 0;
   const pool = new SQL({
@@ -109,10 +113,10 @@ export async function openPostgresStore(
   const keys = createKeyLookUps(whileFit(sessions, watch), replay, reader);
   const replicaParts = { ...options, process, patience, watch, heartbeat, replay, reader };
   const replicas = createReplicas(options.replicas ?? [], replicaParts, snapshots.read);
-  const others = followOthers(sessions, process, watch);
-  const watchers = createWatchers(others.haveCommitted);
+  const others = followOthers(sessions, { process, version }, watch);
+  const watchers = createWatchers(others.news);
   const parts = {
-    ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version },
+    ...{ replay, positions, names, timeAfter: clock.timeAfter, process, version, newsTextOf },
     loadOne: createLoadOne(connection, positions, names),
     apply: createApply(connection, positions),
   };
@@ -140,7 +144,7 @@ export async function openPostgresStore(
     lastAudit: lastAuditIn(whileFit(sessions, watch)),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
-    ...createWork(lanes, replay, process, watch),
+    ...createWork(lanes, parts, watch),
     hasSpace: () => true,
     hasSpaceForCapsule: () => true,
     async close() {

@@ -1,7 +1,7 @@
 import { FORGOTTEN } from "../sql/forgotten.ts";
 import { createLogWriter } from "../sql/log.ts";
 import type { Retention, Store } from "../store.ts";
-import { commitRow } from "./batch-run.ts";
+import { type BatchParts, commitRow } from "./batch-run.ts";
 import { nextBlocks, positionsOf } from "./blocks.ts";
 import { BEGIN, commitWith, ROLLBACK, type Session, type Statement } from "./client.ts";
 import { placeOf } from "./columns.ts";
@@ -14,15 +14,15 @@ import { createWriteBuffer } from "./write-buffer.ts";
 /** The work of jobs, each piece in a transaction of its own. To do a piece again does no harm. */
 export function createWork(
   lanes: Lanes,
-  replay: Replay,
-  process: string,
+  parts: Pick<BatchParts, "replay" | "process" | "version" | "newsTextOf">,
   watch: LedgerWatch,
 ): Pick<Store, "extendLog" | "keepCheckpoint" | "keepStatement" | "forget" | "probe"> {
+  const { replay } = parts;
   const log = createLogWriter(replay.connection, true);
   const inLog = <Result>(work: () => Result) =>
     lanes.alone(async (session) => {
       const id = crypto.randomUUID();
-      const result = await transact(session, "log", replay, work, commitRow(id, process, NO_LOCKS));
+      const result = await transact(session, "log", replay, work, commitRow(id, [], parts));
       watch.committed("log", id);
       return result;
     });

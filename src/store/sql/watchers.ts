@@ -1,9 +1,9 @@
 import type { Write } from "../change.ts";
 import type { Store } from "../store.ts";
 
-/** Who is told of what was written, and whether another process has written. */
+/** Who is told of what was written, and what other processes have written. */
 export type Watchers = {
-  readonly ofStore: Pick<Store, "watch" | "othersHaveCommitted">;
+  readonly ofStore: Pick<Store, "watch" | "newsOfOthers">;
   /** Called with the writes of the open transaction. */
   written(writes: readonly Write[]): void;
   /** Called when the transaction is on disk. */
@@ -12,8 +12,7 @@ export type Watchers = {
   undone(): void;
 };
 
-/** @param othersHaveCommitted answers whether another process has committed since it was last asked */
-export function createWatchers(othersHaveCommitted: () => boolean): Watchers {
+export function createWatchers(newsOfOthers: Store["newsOfOthers"]): Watchers {
   const watching = new Set<(writes: readonly Write[]) => void>();
   let uncommitted: Write[] = [];
   return {
@@ -22,7 +21,7 @@ export function createWatchers(othersHaveCommitted: () => boolean): Watchers {
         watching.add(onWritten);
         return () => void watching.delete(onWritten);
       },
-      othersHaveCommitted,
+      newsOfOthers,
     },
     written(writes) {
       if (watching.size > 0) for (const write of writes) uncommitted.push(write);

@@ -72,7 +72,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     snapshots.refresh,
   );
   const apply = createApply(writer, positions);
-  const watchers = createWatchers(othersCommitsIn(writer.raw, snapshots.refresh));
+  const watchers = createWatchers(newsOfOthersIn(writer.raw, snapshots.refresh));
   let newer: NewerLedger | null = null;
   /** Whether the present transaction writes rows of commands, which carry its time. */
   let records = false;
@@ -151,16 +151,17 @@ function writesLog(
   };
 }
 
-/** Asks whether another process has committed. Then no later read may use an older snapshot. */
-function othersCommitsIn(writer: Database, onOthersCommit: () => void): () => boolean {
+/** Asks whether another process has committed, which may be anything. Then no later read may use an older snapshot. */
+function newsOfOthersIn(writer: Database, onOthersCommit: () => void): Store["newsOfOthers"] {
   const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
   let version: bigint | undefined;
   return () => {
     const current = dataVersion.get()?.data_version;
     const isOthers = version !== undefined && current !== version;
     version = current;
-    if (isOthers) onOthersCommit();
-    return isOthers;
+    if (!isOthers) return [];
+    onOthersCommit();
+    return null;
   };
 }
 
