@@ -1,4 +1,4 @@
-import { startFaultyProxy } from "../support/faulty-proxy.ts";
+import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { postgresSettings } from "../support/postgres-settings.ts";
 import { until } from "../support/until.ts";
@@ -30,7 +30,7 @@ type Settings = Readonly<Record<string, string>>;
 export type Cluster = {
   readonly program: Program;
   readonly front: Front;
-  /** The address of the database, past the proxy. */
+  /** The address of the database, past the proxies. */
   databaseUrl(): string;
   /** Starts the instances that do not run, and waits until all of them are ready. */
   start(): Promise<void>;
@@ -49,11 +49,13 @@ export async function createCluster(
 ): Promise<Cluster> {
   const primary = await startPostgres();
   const replica = await primary.addSynchronousReplica();
-  const proxy = await startFaultyProxy(primary.port);
+  const commands = await startFaultyProxy(primary.port);
+  const proxies = await Promise.all(Array.from({ length: INSTANCES }, () => startFaultyProxy(primary.port)));
+  const through = (proxy: FaultyProxy) => primary.url().replace(`:${primary.port}/`, `:${proxy.port}/`);
   const front = await createFront();
   const own = {
     ...settings,
-    ...postgresSettings(primary.url().replace(`:${primary.port}/`, `:${proxy.port}/`)),
+    ...postgresSettings(through(commands)),
     HOLDFAST_BASE_URL: `http://localhost:${new URL(front.url).port}`,
   };
   const program = createProgram(executable, folder, {
@@ -64,7 +66,7 @@ export async function createCluster(
   const leadTo = (servers: readonly (Server | null)[]): void =>
     front.lead(servers.flatMap((server) => (server ? [Number(new URL(server.url).port)] : [])));
   const parts: Parts = {
-    ...{ random, proxy, running, primary, replica },
+    ...{ random, proxies, commands, running, primary, replica },
     cutStartShort: () => program.serveCutShort(random.below(STARTING_MS_MAX)),
     avoid: (server) => leadTo(running.filter((one) => one !== server)),
   };
@@ -73,7 +75,8 @@ export async function createCluster(
     front,
     databaseUrl: () => parts.primary.url(),
     async start() {
-      for (const [at, server] of running.entries()) running[at] = server ?? (await program.serve());
+      for (const [at, proxy] of proxies.entries())
+        running[at] ??= await program.serve({ HOLDFAST_DATABASE: through(proxy) });
       leadTo(running);
       const urls = running.map((server) => `${server?.url}`);
       await until(
@@ -91,7 +94,7 @@ export async function createCluster(
     async stop() {
       await program.killAll();
       front.close();
-      proxy.close();
+      for (const proxy of [commands, ...proxies]) proxy.close();
       await parts.replica.close();
       await parts.primary.close();
     },

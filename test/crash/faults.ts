@@ -10,13 +10,14 @@ const BROKEN_MS_MAX = 2_500;
 const LATE_MS_MAX = 60;
 /** Longer than an instance waits for an answer, and than the others wait for an instance. */
 const LONG_MS = 25_000;
-/** How often a connection is broken for so long. */
-const LONG_CHANCE = 0.2;
 
 /** What a fault happens to. */
 export type Parts = {
   readonly random: Random;
-  readonly proxy: FaultyProxy;
+  /** Before the database, one for each instance. */
+  readonly proxies: readonly FaultyProxy[];
+  /** That of commands, and of a start that is cut short. */
+  readonly commands: FaultyProxy;
   /** The instances; null for one that was killed. */
   readonly running: (Server | null)[];
   primary: Postgres;
@@ -29,27 +30,50 @@ export type Parts = {
 
 type Happens = (parts: Parts) => Promise<void>;
 
-const broken =
-  (breaks: (parts: Parts) => void, longChance = 0): Happens =>
-  async (parts) => {
-    const { proxy, random } = parts;
-    breaks(parts);
-    await Bun.sleep(random.chance(longChance) ? LONG_MS : random.below(BROKEN_MS_MAX));
-    proxy.pass();
+type Breaks = (proxy: FaultyProxy, random: Random) => void;
+
+/** How connections break, and how often they stay so for long: those of all instances, and those of one. */
+const BROKEN: Readonly<
+  Record<string, { readonly breaks: Breaks; readonly long: readonly [number, number] }>
+> = {
+  "connections to the database dropped": { breaks: (proxy) => proxy.drop(), long: [0, 0.6] },
+  "questions to the database halved": { breaks: (proxy) => proxy.halve("to server"), long: [0, 0] },
+  "answers of the database halved": { breaks: (proxy) => proxy.halve("to client"), long: [0, 0] },
+  "black holes before the database": { breaks: (proxy) => proxy.hold("to server"), long: [0.2, 0.6] },
+  "black holes behind the database": { breaks: (proxy) => proxy.hold("to client"), long: [0.2, 0.6] },
+  "slow databases": {
+    breaks: (proxy, random) => proxy.delay(1 + random.below(LATE_MS_MAX)),
+    long: [0, 0],
+  },
+};
+
+async function breakFor(ms: number, proxies: readonly FaultyProxy[], breaks: (proxy: FaultyProxy) => void) {
+  for (const proxy of proxies) breaks(proxy);
+  await Bun.sleep(ms);
+  for (const proxy of proxies) proxy.pass();
+}
+
+const forAll: Record<string, Happens> = {};
+const forOne: Record<string, Happens> = {};
+for (const [name, { breaks, long }] of Object.entries(BROKEN)) {
+  forAll[name] = ({ random, proxies, commands }) => {
+    const ms = random.chance(long[0]) ? LONG_MS : random.below(BROKEN_MS_MAX);
+    return breakFor(ms, [...proxies, commands], (proxy) => breaks(proxy, random));
   };
+  // The others believe that it is dead, and take over what it is at. It runs, and may be asked anything.
+  forOne[`${name}, of one instance`] = ({ random, proxies }) => {
+    const ms = random.chance(long[1]) ? LONG_MS : random.below(BROKEN_MS_MAX);
+    const proxy = proxies[random.below(proxies.length)] as FaultyProxy;
+    return breakFor(ms, [proxy], () => breaks(proxy, random));
+  };
+}
 
 /** The faults of each family, by their names in the tally. */
 const FAULTS = {
   instance: { "instances killed": killSome, "instances stopped for too long": stopOne },
   database: { "kills of the database": killDatabase },
-  connection: {
-    "connections to the database dropped": broken(({ proxy }) => proxy.drop()),
-    "questions to the database halved": broken(({ proxy }) => proxy.halve("to server")),
-    "answers of the database halved": broken(({ proxy }) => proxy.halve("to client")),
-    "black holes before the database": broken(({ proxy }) => proxy.hold("to server"), LONG_CHANCE),
-    "black holes behind the database": broken(({ proxy }) => proxy.hold("to client"), LONG_CHANCE),
-    "slow databases": broken(({ proxy, random }) => proxy.delay(1 + random.below(LATE_MS_MAX))),
-  },
+  connection: forAll,
+  isolation: forOne,
   failover: { "primaries lost for good": failOver },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Happens>>>>;
 
@@ -57,7 +81,7 @@ type Family = keyof typeof FAULTS;
 export type Fault = { readonly name: string; readonly family: Family; readonly happens: Happens };
 
 /** The families of each five rounds, in any order. */
-const FIVE_ROUNDS: readonly Family[] = ["instance", "database", "connection", "connection", "failover"];
+const FIVE_ROUNDS: readonly Family[] = ["instance", "database", "connection", "isolation", "failover"];
 
 /** Answers the faults of one round after the other. Each five have one of every family, and each fault of a family comes once before any comes again. */
 export function createSchedule(random: Random): () => Fault {
@@ -116,12 +140,15 @@ async function killDatabase({ primary, random }: Parts): Promise<void> {
 
 /** What the primary has answered, its replica has. The replica takes its place, and gets a replica of its own. */
 async function failOver(parts: Parts): Promise<void> {
-  const { primary, replica, proxy } = parts;
+  const { primary, replica } = parts;
+  const proxies = [...parts.proxies, parts.commands];
   await primary.kill();
-  proxy.drop();
+  for (const proxy of proxies) proxy.drop();
   await replica.promote();
-  proxy.moveTo(replica.port);
-  proxy.pass();
+  for (const proxy of proxies) {
+    proxy.moveTo(replica.port);
+    proxy.pass();
+  }
   parts.primary = replica;
   parts.replica = await replica.addSynchronousReplica();
   await primary.close();

@@ -37,8 +37,8 @@ export type Program = {
   command(...args: readonly string[]): Promise<Json>;
   /** Runs a command that may be refused, and is killed at once when the signal says so. */
   attempt(args: readonly string[], cut: AbortSignal): Promise<Attempt>;
-  /** Starts the server, and waits until it listens. */
-  serve(): Promise<Server>;
+  /** Starts the server, and waits until it listens. It may have settings of its own. */
+  serve(own?: Readonly<Record<string, string>>): Promise<Server>;
   /** Starts the server, and kills it after a time, even if it has not finished starting. */
   serveCutShort(afterMs: number): Promise<void>;
   /** Faults that the servers have logged. */
@@ -67,10 +67,10 @@ export function createProgram(
     ...settings,
   };
 
-  const start = () => {
+  const start = (own: Readonly<Record<string, string>> = {}) => {
     const child = Bun.spawn([...executable, "serve", "--json"], {
       cwd: folder,
-      env,
+      env: { ...env, ...own },
       stdin: "ignore",
       stdout: "pipe",
       stderr: logFile,
@@ -106,8 +106,8 @@ export function createProgram(
       if (exitCode !== 1) throw fault();
       return { refused: JSON.parse(err).error.code, shown: null };
     },
-    async serve() {
-      const { child, ended } = start();
+    async serve(own) {
+      const { child, ended } = start(own);
       const late = setTimeout(() => child.kill("SIGKILL"), READY_MS);
       const line = await firstLine(child.stdout);
       clearTimeout(late);

@@ -465,6 +465,10 @@ describe("the audit compares the guards with those that Holdfast makes", () => {
     ["rule planted of deposits", "CREATE RULE planted AS ON INSERT TO deposits DO INSTEAD NOTHING"],
     ["sequence positions", "ALTER SEQUENCE positions INCREMENT BY 1"],
     ["foreign keys of table agents", "ALTER TABLE agents DISABLE TRIGGER ALL"],
+    [
+      "constraint warrants_share of warrants",
+      "ALTER TABLE warrants DROP CONSTRAINT warrants_share, ADD CONSTRAINT warrants_share CHECK (true)",
+    ],
   ] as const;
   test.each(CHANGES)(
     "%s",
@@ -481,19 +485,44 @@ describe("the audit compares the guards with those that Holdfast makes", () => {
   );
 
   test(
-    "other tables beside them do not matter, and a role that may make no schema audits the rows alone",
+    "a role that only reads sees the same, and other tables beside them do not matter",
     async () => {
       const sql = connectTo(url);
       await sql`CREATE TABLE of_another (n int8 PRIMARY KEY)`;
-      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([]);
       await sql`CREATE ROLE serving LOGIN PASSWORD 'only-for-tests'`;
       await sql`GRANT SELECT ON ALL TABLES IN SCHEMA public TO serving`;
-      await sql`ALTER TABLE warrants DISABLE TRIGGER warrants_keep_their_terms`;
       const serving = connectTo(url.replace("//holdfast:", "//serving:"));
-      expect(await auditPostgres(serving, copiesIn(newFolder()))).toEqual([]);
-      expect(await auditPostgres(sql, copiesIn(newFolder()))).toEqual([
+      const audited = () => auditPostgres(serving, copiesIn(newFolder()));
+      expect(await audited()).toEqual([]);
+      await sql`ALTER TABLE warrants DISABLE TRIGGER warrants_keep_their_terms`;
+      expect(await audited()).toEqual([
         "trigger warrants_keep_their_terms of warrants is not as Holdfast makes it",
       ]);
+      await sql`ALTER TABLE warrants ENABLE TRIGGER warrants_keep_their_terms`;
+      await sql`ALTER ROLE serving SET session_replication_role = replica`;
+      const next = connectTo(url.replace("//holdfast:", "//serving:"));
+      expect(await auditPostgres(next, copiesIn(newFolder()))).toEqual([
+        "setting session_replication_role is not as Holdfast makes it",
+      ]);
+    },
+    TEST_MS,
+  );
+
+  test(
+    "where a newer version has changed the tables, the guards that are switched off are named",
+    async () => {
+      const connection = await connectTo(url).reserve();
+      await connection`BEGIN`;
+      await connection`INSERT INTO __holdfast_migrations VALUES ('9999_newer', 'a hash', 1)`;
+      await connection`ALTER TABLE scopes ADD more int8`;
+      expect(await schemaDisagreements(connection)).toEqual([]);
+      await connection`ALTER TABLE checks DISABLE TRIGGER checks_are_not_changed`;
+      await connection`ALTER TABLE agents DISABLE TRIGGER ALL`;
+      const named = await schemaDisagreements(connection);
+      expect(named).toContain("trigger checks_are_not_changed of checks is not as Holdfast makes it");
+      expect(named).toContain("foreign keys of table agents is not as Holdfast makes it");
+      await connection`ROLLBACK`;
+      connection.release();
     },
     TEST_MS,
   );

@@ -255,6 +255,13 @@ test(
       await again.run("restore", "acknowledge");
       const second = await again.serve();
       expect((await buys(second))[0]).toBe(201);
+
+      await operator('psql "$URL" --command="ALTER TABLE postings DISABLE TRIGGER USER"', {
+        URL: as("holdfast_owner", "holdfast_again"),
+      });
+      await expect(again.run("audit")).rejects.toThrow(
+        "trigger postings_are_not_changed of postings is not as Holdfast makes it",
+      );
     } finally {
       for (const one of programs) await one.remove();
     }

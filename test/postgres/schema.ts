@@ -1,6 +1,10 @@
 /** The tables on PostgreSQL: how they are made and changed, and that they are SQLite's. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { askOn } from "../../src/store/postgres/ledger-rows.ts";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
+import { readDefinitions, schemaDisagreements } from "../../src/store/postgres/schema.ts";
 import { LOOKS_AT } from "../../src/store/postgres/write-order.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sql/ledger-version.ts";
 import type { MigrationStep } from "../../src/store/sql/migration-watch.ts";
@@ -64,6 +68,19 @@ describe("bringing the tables up to date", () => {
       expect((await appliedIn(sql)).map(({ name, hash }) => [name, hash])).toEqual(
         postgresMigrations().map(({ name, hash }) => [name, hash]),
       );
+    },
+    TEST_MS,
+  );
+
+  test(
+    "they are made as the list says that audits compare with: `bun run keep-definitions` writes it",
+    async () => {
+      const connection = await (await newLedger()).sql.reserve();
+      expect(await schemaDisagreements(connection)).toEqual([]);
+      const made = await readDefinitions(askOn(connection));
+      const listed = readFileSync(join(import.meta.dir, "../../migrations/postgres/definitions.txt"), "utf8");
+      expect(listed.trimEnd().split("\n").length).toBe(made.size);
+      connection.release();
     },
     TEST_MS,
   );

@@ -48,7 +48,7 @@ export async function auditPostgres(
     const ask = askOn(connection);
     refuseMissing(place);
     await refuseCrowded(ask, place);
-    const inSchema = await inTransaction(ask, "BEGIN", () => schemaDisagreements(connection));
+    const inSchema = await inTransaction(ask, "BEGIN READ ONLY", () => schemaDisagreements(connection));
     const auditMoment = async (from: Ask, before = async () => {}) => {
       const { problems } = await auditCopy(place.folder, onProgress, copyOfMoment(from, before), audit);
       return problems;

@@ -1,66 +1,49 @@
 import type { ReservedSQL } from "bun";
-import { sqlStateOf } from "./client.ts";
+import { sha256 } from "../../core/canonical.ts";
 import { type Ask, askOn } from "./ledger-rows.ts";
-import { makeTables } from "./migrate.ts";
+import { postgresMigrations } from "./migrate.ts";
+import { embeddedDefinitions } from "./migrations.macro.ts" with { type: "macro" };
 
-/** An object of the schema, and how PostgreSQL says that it is made. */
-type Definitions = ReadonlyMap<string, string>;
-
-/** The schema that is made to compare with. It is never committed. */
-const COMPARED = "holdfast_compared";
-
-/** Whoever only serves may make no schema, and a replica makes none. */
-const MAY_NOT_MAKE: readonly unknown[] = ["42501", "25006"];
+/** An object of the schema, its table and the digest of how PostgreSQL says that it is made. */
+type Definitions = ReadonlyMap<string, { readonly table: string | null; readonly digest: string }>;
 
 /**
- * How the tables, their columns, CHECKs, indexes and guards in PostgreSQL differ from those of a ledger: each that is missing, too
- * many, made otherwise or switched off. What is expected is made in an empty schema, in a transaction that is undone. Other tables
- * beside the ledger's do not matter. It is compared only where the tables had the changes that this version knows, and only for a
- * role that may make a schema: else nothing can be said, and there are no differences.
- *
- * @param connection in a transaction
+ * How the tables, their columns, CHECKs, foreign keys, indexes and guards in PostgreSQL differ from those of a ledger: each that is
+ * missing, too many, made otherwise or switched off. Other tables beside the ledger's do not matter. It reads the catalog alone, which
+ * every role may. Where a newer version has changed the tables, it says only which guards are switched off.
  */
 export async function schemaDisagreements(connection: ReservedSQL): Promise<readonly string[]> {
   const ask = askOn(connection);
-  const [[schema] = []] = (await ask("SELECT current_schema()::text")) as string[][];
-  if (schema === undefined || schema === null) return [];
-  const expected = await expectedDefinitions(connection, ask);
-  if (expected === null) return [];
-  const found = await definitionsIn(ask, schema);
-  return differencesOf(found, expected);
+  const found = await readDefinitions(ask);
+  const differing = (await isOfNewer(ask, found)) ? await switchedOff(ask) : differencesFrom(found);
+  return differing.map((what) => `${what} is not as Holdfast makes it`);
 }
 
-/** What was made before, by the server's version, which has its own words for it, and the role: to make it takes a tenth of a second. */
-const made = new Map<unknown, Definitions>();
+const LIST = "__holdfast_migrations";
 
-async function expectedDefinitions(connection: ReservedSQL, ask: Ask): Promise<Definitions | null> {
-  const [[key] = []] = await ask("SELECT concat_ws(' ', version(), current_user)");
-  const known = made.get(key);
-  if (known) return known;
-  await ask("SAVEPOINT compared");
-  try {
-    await ask(`CREATE SCHEMA ${COMPARED}`);
-    await ask(`SET LOCAL search_path TO ${COMPARED}`);
-    await makeTables(connection);
-    const definitions = await definitionsIn(ask, COMPARED);
-    made.set(key, definitions);
-    return definitions;
-  } catch (error) {
-    if (MAY_NOT_MAKE.includes(sqlStateOf(error))) return null;
-    throw error;
-  } finally {
-    await ask("ROLLBACK TO SAVEPOINT compared");
-  }
+async function isOfNewer(ask: Ask, found: Definitions): Promise<boolean> {
+  if (!found.has(`table ${LIST}`)) return false;
+  const known = postgresMigrations().map(({ hash }) => hash);
+  return (await ask(`SELECT hash FROM ${LIST}`)).some(([hash]) => !known.includes(`${hash}`));
 }
+
+const SWITCHED_OFF = `
+  SELECT DISTINCT CASE WHEN tgisinternal THEN concat('foreign keys of table ', relname) ELSE concat('trigger ', tgname, ' of ', relname) END
+  FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+  WHERE relnamespace = current_schema()::text::regnamespace AND tgenabled <> 'O' ORDER BY 1`;
+
+const switchedOff = async (ask: Ask): Promise<readonly string[]> =>
+  (await ask(SWITCHED_OFF)).map(([what]) => `${what}`);
 
 /**
  * All that decides what a table lets in: each with its kind, its table and its name first. The text of a definition names the schema
- * where that is not in the search path, so it is.
+ * where that is not in the search path, so it is. PostgreSQL 14 to 18 say all of it in the same words. Only 18 has NOT NULL as
+ * constraints too.
  */
 const DEFINITIONS = `
   WITH tables AS (
     SELECT oid, relname, relkind, relrowsecurity, relpersistence FROM pg_class
-    WHERE relnamespace = $1::text::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
+    WHERE relnamespace = current_schema()::text::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
   )
   SELECT 'table', relname::text, relname::text, concat_ws(' ', relkind, relpersistence, relrowsecurity) FROM tables
   UNION ALL
@@ -71,7 +54,7 @@ const DEFINITIONS = `
   LEFT JOIN pg_collation ON pg_collation.oid = attcollation
   UNION ALL
   SELECT 'constraint', relname::text, conname::text, concat_ws(' ', pg_get_constraintdef(pg_constraint.oid, true), convalidated)
-  FROM tables JOIN pg_constraint ON conrelid = tables.oid
+  FROM tables JOIN pg_constraint ON conrelid = tables.oid AND contype <> 'n'
   UNION ALL
   SELECT 'index', relname::text, indexrelid::regclass::text, concat_ws(' ', pg_get_indexdef(indexrelid, 0, true), indisvalid, indisready)
   FROM tables JOIN pg_index ON indrelid = tables.oid
@@ -89,27 +72,29 @@ const DEFINITIONS = `
   UNION ALL
   SELECT 'function', NULL, proname::text, concat_ws(' ', pg_get_function_identity_arguments(pg_proc.oid), lanname, prosrc, provolatile,
     prosecdef, (SELECT string_agg(split_part(setting, '=', 1), ' ') FROM unnest(proconfig) AS setting))
-  FROM pg_proc JOIN pg_language ON pg_language.oid = prolang WHERE pronamespace = $1::text::regnamespace
+  FROM pg_proc JOIN pg_language ON pg_language.oid = prolang WHERE pronamespace = current_schema()::text::regnamespace
   UNION ALL
   SELECT 'sequence', NULL, relname::text, concat_ws(' ', seqtypid::regtype, seqincrement, seqmin, seqmax, seqcycle, seqcache)
-  FROM pg_class JOIN pg_sequence ON seqrelid = pg_class.oid WHERE relnamespace = $1::text::regnamespace`;
+  FROM pg_class JOIN pg_sequence ON seqrelid = pg_class.oid WHERE relnamespace = current_schema()::text::regnamespace
+  UNION ALL
+  SELECT 'setting', NULL, name, setting FROM pg_settings WHERE name = 'session_replication_role'`;
 
-/** The definitions by what they are of, such as `trigger a of b`. */
-async function definitionsIn(ask: Ask, schema: string): Promise<Definitions> {
-  const rows = (await ask(DEFINITIONS, [schema])) as [string, string | null, string, string][];
+/** The definitions of the schema that comes first in the search path, by what they are of, such as `trigger a of b`. */
+export async function readDefinitions(ask: Ask): Promise<Definitions> {
+  const rows = (await ask(DEFINITIONS)) as [string, string | null, string, string][];
   return new Map(
     rows.map(([kind, table, name, text]) => [
       table === null || table === name ? `${kind} ${name}` : `${kind} ${name} of ${table}`,
-      JSON.stringify([table, text]),
+      { table, digest: sha256(JSON.stringify([table, text])) },
     ]),
   );
 }
 
 /** What is there and is not expected counts where it is of a table of the ledger. */
-function differencesOf(found: Definitions, expected: Definitions): readonly string[] {
-  const isOfLedger = (text: string) => expected.has(`table ${(JSON.parse(text) as [string | null])[0]}`);
+function differencesFrom(found: Definitions): readonly string[] {
+  const expected = new Map(embeddedDefinitions() as [string, string][]);
   return [
-    ...[...expected].filter(([what, text]) => found.get(what) !== text),
-    ...[...found].filter(([what, text]) => !expected.has(what) && isOfLedger(text)),
-  ].map(([what]) => `${what} is not as Holdfast makes it`);
+    ...[...expected].filter(([what, digest]) => found.get(what)?.digest !== digest),
+    ...[...found].filter(([what, { table }]) => !expected.has(what) && expected.has(`table ${table}`)),
+  ].map(([what]) => what);
 }
