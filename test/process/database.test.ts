@@ -64,6 +64,11 @@ test.each<[string, Record<string, string>, string]>([
   ["organisations list --json", {}, '"message":"HOLDFAST_DATABASE: the server cannot be reached'],
   ["backup file", {}, `PostgreSQL's own programs: see ${PAGE}`],
   ["restore file", {}, `PostgreSQL's own programs: see ${PAGE}`],
+  ...["serve", "audit", "organisations list"].map((command): [string, Record<string, string>, string] => [
+    command,
+    { HOLDFAST_DATABASE: "", HOLDFAST_DATABASE_FILE: "/dev/null" },
+    "HOLDFAST_DATABASE_FILE: names a file that is empty: write into it what HOLDFAST_DATABASE would be, or leave",
+  ]),
   [
     "audit",
     { HOLDFAST_DATABASE: `postgres://holdfast:${PASSWORD}@db.example/ledger?sslmode=disable` },
