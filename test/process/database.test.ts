@@ -55,7 +55,7 @@ test.each<[string, Record<string, string>, string]>([
   [
     "serve",
     { ...KEYS, HOLDFAST_BACKUP_FOLDER: "." },
-    `HOLDFAST_BACKUP_FOLDER: the backups of a ledger in a database are made by PostgreSQL's own programs: see ${PAGE}`,
+    "HOLDFAST_BACKUP_FOLDER: leave it out: the backups of a ledger in a database are made by PostgreSQL's own programs. A server's page /docs/postgresql says how",
   ],
   ["serve", KEYS, "HOLDFAST_DATABASE: the server cannot be reached"],
   ["serve --data d", KEYS, "--data: the ledger is in a database (HOLDFAST_DATABASE): leave the option out"],
