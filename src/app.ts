@@ -7,7 +7,7 @@ import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
 import { folderOf, refuseDatabaseOfServer, warnOfPlaintext } from "./app/database.ts";
-import { sharedSettings } from "./app/instances.ts";
+import { joinInstances } from "./app/instances.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { closeTelling } from "./app/notices.ts";
@@ -133,7 +133,7 @@ async function startLocked(
   const walCheckpoint = finishWalCheckpoint && walCheckpointJob(config, SELF, finishWalCheckpoint);
   opened.defer(() => void walCheckpoint?.stop()); // Where a later step of the start fails, nobody waits for the child's end.
   opened.defer(instances.leave);
-  const differs = instances.alone ? null : await instances.join(await sharedSettings(config, secrets, ctx));
+  const differs = await joinInstances(config, secrets, ctx);
   if (differs) return differs;
   const { restoredAt } = await recover(ctx, finishWalCheckpoint);
   const connections = guardConnections(config, port, plan);

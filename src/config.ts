@@ -22,6 +22,7 @@ import {
   integer,
   key,
   networks,
+  oneLine,
   orFromFiles,
   type Parse,
   PREFIX,
@@ -215,8 +216,8 @@ const SETTINGS = {
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
-  DATABASE: parsePostgresAddress,
-  DATABASE_REPLICAS: parseReplicas,
+  DATABASE: oneLine(parsePostgresAddress),
+  DATABASE_REPLICAS: oneLine(parseReplicas),
   MASTER_KEY: key,
   BACKUP_KEY: key,
   WITNESS_KEY: key,
@@ -233,7 +234,7 @@ const SECRETS = {
   TREASURY_SANDBOX_KEY: parsePrivateKey,
   TREASURY_LIVE_KEY: parsePrivateKey,
   PUSH_KEY: key,
-  SMTP_URL: parseMailServer,
+  SMTP_URL: oneLine(parseMailServer),
   MESSAGING_TOKEN: parseBotToken,
   MESSAGING_SECRET: parseWebhookSecret,
 } satisfies Record<string, Parse<unknown>>;

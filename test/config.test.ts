@@ -376,7 +376,9 @@ describe("a flag", () => {
 
 describe("secrets", () => {
   const KEY = Buffer.alloc(32, 7).toString("base64");
-  const files: Readonly<Record<string, string>> = { "/run/worker": "a-worker-secret-of-a-file\n" };
+  const files: Readonly<Record<string, string>> = {
+    ...{ "/run/worker": "a-worker-secret-of-a-file\n", "/run/empty": "", "/run/blank": " \r\n\n" },
+  };
   const read = (environment: Record<string, string>) =>
     readSecrets(environment, (path) => {
       const text = files[path];
@@ -563,6 +565,23 @@ describe("secrets", () => {
     ],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],
+    ...["/run/empty", "/run/blank"].flatMap((file) =>
+      ["DATABASE", "MASTER_KEY", "SIGNING_KEY", "BACKUP_PASSPHRASE", "SMTP_URL"].map(
+        (name) =>
+          [
+            { [`HOLDFAST_${name}_FILE`]: file },
+            `HOLDFAST_${name}_FILE: names a file that is empty: write into it what HOLDFAST_${name} would be`,
+          ] as const,
+      ),
+    ),
+    ...[
+      ["DATABASE", "postgres://holdfast:s3cret@db.example/one\npostgres://holdfast:s3cret@db.example/two"],
+      ["DATABASE_REPLICAS", "postgres://h:one@db2.example/ledger,\npostgres://h:two@db3.example/ledger"],
+      ["SMTP_URL", "smtp://mail.example.org\nsmtp://mail.example.com"],
+    ].map(
+      ([name, text = ""]) =>
+        [{ [`HOLDFAST_${name}`]: text }, `HOLDFAST_${name}: must be one line, without control`] as const,
+    ),
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],
     [
       { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_MASTER_KEY_FILE: "/run/worker" },

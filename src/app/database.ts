@@ -60,16 +60,19 @@ export function refuseDatabaseOfServer(config: Config, secrets: Secrets): Refusa
   if (secrets.database === null) return null;
   const unset = KEYS.find(([key]) => secrets[key] === null);
   if (unset) return refuseUnsetKey(unset[1]);
-  if (config.backups) return refuseBackups(config, "HOLDFAST_BACKUP_FOLDER");
+  // No address of a page: this server does not start, so it would not serve it.
+  if (config.backups)
+    return refuseField(
+      "HOLDFAST_BACKUP_FOLDER",
+      `leave it out: ${BY_POSTGRES}. A server's page /docs/postgresql says how`,
+    );
   return refuseDatabase(config, secrets);
 }
 
-/** Backups of a database are made by PostgreSQL's own programs. */
-export const refuseBackups = (config: Config, field = "HOLDFAST_DATABASE"): Refusal =>
-  refuseField(
-    field,
-    `the backups of a ledger in a database are made by PostgreSQL's own programs: see ${docsUrlOf(config)}/postgresql`,
-  );
+const BY_POSTGRES = "the backups of a ledger in a database are made by PostgreSQL's own programs";
+
+export const refuseBackups = (config: Config): Refusal =>
+  refuseField("HOLDFAST_DATABASE", `${BY_POSTGRES}: see ${docsUrlOf(config)}/postgresql`);
 
 /** Warns of a server where what is sent to its database can be read on its way. */
 export function warnOfPlaintext(secrets: Secrets): void {

@@ -1,11 +1,13 @@
 import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
 import type { ReadReplicaState } from "../core/database.ts";
+import type { Refusal } from "../core/errors.ts";
 import { MODES } from "../core/roles.ts";
 import { logInfo, logWarning } from "../platform/log.ts";
 import type { Context } from "../services/context.ts";
 import type { SharedSettings } from "../store/instances.ts";
 import type { Standing } from "../store/postgres/membership.ts";
+import { refuseOtherSigner } from "./keys.ts";
 
 /** The instances that serve one ledger (docs/operating, "Several instances"). */
 
@@ -28,6 +30,20 @@ export function logReplica(replica: string, state: ReadReplicaState): void {
   if (state === "in_use") logInfo(REPLICA_WORDS[state], { replica });
   else logWarning(REPLICA_WORDS[state], { replica });
 }
+
+/**
+ * Joins the instances that serve the ledger. Refused where a setting differs from theirs, or where the log does not know the signing key;
+ * not for the ledger of a folder, whose files keep the keys, and where a new key is made when one is lost.
+ */
+export const joinInstances = async (
+  config: Config,
+  secrets: Secrets,
+  ctx: Context,
+): Promise<Refusal | null> =>
+  ctx.instances.alone
+    ? null
+    : ((await ctx.instances.join(await sharedSettings(config, secrets, ctx))) ??
+      (await refuseOtherSigner(ctx)));
 
 /** The settings that all instances of a ledger must have in common, by their names. Keys stand as hashes. */
 export async function sharedSettings(

@@ -1,11 +1,15 @@
 import { randomBytes } from "node:crypto";
 import type { Config, Secrets } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { logNameOf } from "../core/log.ts";
 import type { WebhookEndpoint } from "../core/webhook.ts";
 import { KEY_FILES, type KeyFileName, keyFile, readKeyFile } from "../platform/key-files.ts";
 import { createTokens, newSigningKey, type Tokens } from "../platform/tokens.ts";
 import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts";
 import { createWebPush, newPushKey, PUSH_KEY_BYTES, type WebPush } from "../platform/web-push.ts";
+import type { Context } from "../services/context.ts";
+import { logKeysOf } from "../services/log/anchor.ts";
+import { isSigned } from "../services/log/audit.ts";
 import { folderOf, refuseUnsetKey } from "./database.ts";
 
 /** What an instance encrypts with (the vault) and signs with (the tokens), and by what push services know it. */
@@ -153,6 +157,27 @@ function webPushBy(key: Uint8Array, setting: string, problem: string): WebPush {
     // The cause is not passed on: its message may hold a part of the key.
     throw refuseField(setting, problem);
   }
+}
+
+/**
+ * Refuses a signing key of which the log's newest checkpoint knows nothing: neither that key nor one that it replaced signed it. Null
+ * where one did, or where there is no checkpoint.
+ */
+export async function refuseOtherSigner({ store, tokens, witness }: Context): Promise<Refusal | null> {
+  const { id, newest } = await store.read(async ({ instance, log }) => ({
+    id: (await instance.get()).id,
+    newest: await log.newestCheckpoint(),
+  }));
+  if (newest === null || (await isSigned(newest.note, logKeysOf(logNameOf(id), tokens), witness.verify)))
+    return null;
+  return refuseField(
+    SETTINGS[KEY_FILES.signing],
+    [
+      `is not the key that signed checkpoint ${newest.number} of this ledger's log, and does not name it:`,
+      "what was signed before would no longer verify. Set it to what it was; or, to replace that key, put the new one",
+      "before it in the same PEM, where of the old one the public key is enough",
+    ].join(" "),
+  );
 }
 
 /** How many endpoints a message names. */

@@ -7,6 +7,12 @@ import { checkSourceUrl } from "./source-url.ts";
 /** Reads the text of a setting, or says what it must be. */
 export type Parse<Value> = (text: string) => Value | { readonly problem: string };
 
+/** What parses a URL leaves line ends out: of two addresses it would make one. */
+export const oneLine =
+  <Value>(parse: Parse<Value>): Parse<Value> =>
+  (text) =>
+    /\p{Cc}/u.test(text) ? { problem: "must be one line, without control characters" } : parse(text);
+
 export const integer =
   (minimum: number, maximum: number): Parse<number> =>
   (text) => {
@@ -88,12 +94,20 @@ export function orFromFiles(
     given[name] = environment[name];
     if (path === undefined || path === "") continue;
     if (given[name]) return refuseField(name + FILE, `set it or ${name}, not both`);
+    let text: string;
     try {
-      given[name] = readFile(path).replace(/\r?\n$/, "");
+      text = readFile(path).replace(/\r?\n$/, "");
     } catch (error) {
       const { code } = error as { code?: unknown };
       return refuseField(name + FILE, `cannot be read${typeof code === "string" ? ` (${code})` : ""}`);
     }
+    // Taken for not set, it would begin a new ledger, or make a new key.
+    if (text.trim() === "")
+      return refuseField(
+        name + FILE,
+        `names a file that is empty: write into it what ${name} would be, or leave the variable out`,
+      );
+    given[name] = text;
   }
   return given;
 }

@@ -1,5 +1,6 @@
 /** Reads that may go to replicas: which do, what is right whatever a replica lacks, and which servers are none. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { createPublicKey } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -427,7 +428,13 @@ test("while the primary commits nothing, reads go to it, and do not wait for lon
 test("a server is ready without its replica, and says so; one that names another server as its replica is refused", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-replicas-"));
   const config = must(readConfig({ DATA: folder, PORT: "0" }, {}));
-  const settings = { ...postgresSettings(url), HOLDFAST_METRICS_TOKEN: "the-token-of-a-prometheus" };
+  const settings: Record<string, string> = {
+    ...postgresSettings(url),
+    HOLDFAST_METRICS_TOKEN: "the-token-of-a-prometheus",
+  };
+  const [{ kty, crv, x } = {}] = instance.ctx.tokens.jwks.keys;
+  const signed = createPublicKey({ key: { kty, crv, x }, format: "jwk" });
+  settings.HOLDFAST_SIGNING_KEY += `\n${signed.export({ type: "spki", format: "pem" })}`;
   const secretsWith = (replicas: string) =>
     must(readSecrets({ ...settings, HOLDFAST_DATABASE_REPLICAS: replicas }));
   await expect(startServer(config, secretsWith(`${replicaUrl},${url}`))).rejects.toMatchObject({

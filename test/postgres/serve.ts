@@ -1,5 +1,6 @@
 /** A server whose ledger is in a database: it needs no folder, and says how the database does (docs/postgresql, "Watch it"). */
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
+import { createPublicKey } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,13 +8,16 @@ import { SQL } from "bun";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
 import { type Config, NO_SECRETS, readConfig, type Secrets } from "../../src/config.ts";
+import { isRefusal } from "../../src/core/errors.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
 import { parsePostgresAddress } from "../../src/store/postgres/address.ts";
 import type { Json } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { readEvents } from "../support/event-stream.ts";
 import { must } from "../support/organisations.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { createCaller, createStage, open, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 
 const TEST_MS = 120_000;
@@ -174,6 +178,37 @@ test(
       printed.mockRestore();
     }
     expect(existsSync(config.data)).toBeFalse();
+  },
+  TEST_MS,
+);
+
+test(
+  "a signing key that the log does not know is refused when nothing else runs, and one that names the former is taken",
+  async () => {
+    const database = parsePostgresAddress(await postgres.createDatabase());
+    if ("problem" in database) throw new Error(database.problem);
+    const former = newSigningKey();
+    const start = (signingKey: string) => startServer(config, { ...secrets, database, signingKey });
+    const first = must(await start(newSigningKey()));
+    await first.stop();
+    // Nothing was signed, so every key is a first one.
+    const second = must(await start(former));
+    const stage = await createStage(second.ctx);
+    warrantIn(await open(stage, await createCaller(stage)));
+    await anchor(second.ctx);
+    await second.stop();
+    const other = newSigningKey();
+    const refused = await start(other);
+    if (!isRefusal(refused)) {
+      await refused.stop();
+      throw new Error("it started");
+    }
+    expect(refused.message).toStartWith(
+      "HOLDFAST_SIGNING_KEY: is not the key that signed checkpoint 1 of this ledger's log, and does not name it",
+    );
+    const publicHalf = createPublicKey(former).export({ type: "spki", format: "pem" });
+    const third = must(await start(`${other}\n${publicHalf}`));
+    await third.stop();
   },
   TEST_MS,
 );

@@ -55,7 +55,7 @@ test.each<[string, Record<string, string>, string]>([
   [
     "serve",
     { ...KEYS, HOLDFAST_BACKUP_FOLDER: "." },
-    `HOLDFAST_BACKUP_FOLDER: the backups of a ledger in a database are made by PostgreSQL's own programs: see ${PAGE}`,
+    "HOLDFAST_BACKUP_FOLDER: leave it out: the backups of a ledger in a database are made by PostgreSQL's own programs. A server's page /docs/postgresql says how",
   ],
   ["serve", KEYS, "HOLDFAST_DATABASE: the server cannot be reached"],
   ["serve --data d", KEYS, "--data: the ledger is in a database (HOLDFAST_DATABASE): leave the option out"],
@@ -64,6 +64,11 @@ test.each<[string, Record<string, string>, string]>([
   ["organisations list --json", {}, '"message":"HOLDFAST_DATABASE: the server cannot be reached'],
   ["backup file", {}, `PostgreSQL's own programs: see ${PAGE}`],
   ["restore file", {}, `PostgreSQL's own programs: see ${PAGE}`],
+  ...["serve", "audit", "organisations list"].map((command): [string, Record<string, string>, string] => [
+    command,
+    { HOLDFAST_DATABASE: "", HOLDFAST_DATABASE_FILE: "/dev/null" },
+    "HOLDFAST_DATABASE_FILE: names a file that is empty: write into it what HOLDFAST_DATABASE would be, or leave",
+  ]),
   [
     "audit",
     { HOLDFAST_DATABASE: `postgres://holdfast:${PASSWORD}@db.example/ledger?sslmode=disable` },

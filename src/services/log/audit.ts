@@ -126,7 +126,8 @@ function keysOrRefusal(name: string, own: Signers["own"]): readonly NoteKey[] | 
 }
 
 /** Signed by a key, and by no other key wrongly. */
-async function isSigned(note: string, keys: readonly NoteKey[], verify: Verify): Promise<boolean> {
+/** Whether one of these keys signed the note. */
+export async function isSigned(note: string, keys: readonly NoteKey[], verify: Verify): Promise<boolean> {
   const parsed = parseSignedNote(note);
   const verified = parsed && (await verifyNote(parsed, keys, verify));
   return verified !== null && verified.length > 0;
