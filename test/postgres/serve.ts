@@ -124,7 +124,7 @@ test(
       const after = /data-position="([^"]+)"/.exec(page)?.[1];
       const events = await readEvents(`${url}/console/events?after=${after}`, as);
       const [{ id }]: Json = (await command("organisations", "list")).data;
-      const agent = await command(
+      const agent: Json = await command(
         "agents",
         "create",
         "--organisation",
@@ -134,7 +134,14 @@ test(
         "--name",
         "buyer",
       );
-      expect(await events.nextNames()).toEqual(expect.arrayContaining(["agents", agent.id]));
+      const told: string[] = [];
+      // A server that starts also hears of what was committed in the minute before.
+      while (!told.includes(agent.id)) {
+        const names = await events.nextNames();
+        expect(names).not.toBeNull();
+        told.push(...(names ?? []));
+      }
+      expect(told).toContain("agents");
       events.leave();
     } finally {
       await stop();
