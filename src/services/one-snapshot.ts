@@ -4,8 +4,8 @@ import type { Context } from "./context.ts";
 
 /**
  * Runs work whose reads all come from one snapshot. No snapshot waits for a commit, so it is let go before a command, such as
- * the renewal of a sign-in. It is let go before a piece of work on a copy too, which may see more than the snapshot does: nothing
- * that is read later may see less again. Reads after that are those of the store.
+ * the renewal of a sign-in. It is let go too where a copy serves a piece of work, which may see more than the snapshot does: nothing that is
+ * read later may see less again. Reads after that are those of the store.
  */
 export async function fromOneSnapshot<Result>(
   ctx: Context,
@@ -27,11 +27,13 @@ export async function fromOneSnapshot<Result>(
   const store: Store = {
     ...ctx.store,
     async read(use, from) {
-      if (!isHeld || (from && "work" in from)) {
-        end();
-        return read(use, from);
-      }
-      return from ? read(use, { ...from, otherwise: reader }) : use(reader);
+      if (!isHeld) return read(use, from);
+      if (from === undefined) return use(reader);
+      const usedIn: typeof use = (its, isCopy) => {
+        if (isCopy && "work" in from) end();
+        return use(its, isCopy);
+      };
+      return read(usedIn, { ...from, otherwise: () => (isHeld ? reader : null) });
     },
     execute(command: never) {
       end();

@@ -81,12 +81,13 @@ export type Use<Result> = (reader: Reader, isCopy?: boolean) => Result | Promise
  * How a read may come from a copy of the ledger that is a little late, where the engine has one. Where the copy cannot give what is
  * said here, it is read from the ledger itself.
  */
-export type FromCopy<Result> =
+export type FromCopy<Result> = {
+  /** A snapshot of the ledger itself that the caller holds at that time, if any: then no other is taken of it. */
+  readonly otherwise?: () => Reader | null;
+} & (
   | {
       /** Whether a result is right, although what was committed in the last seconds may be missing from it. */
       readonly suffices: (result: Result) => boolean;
-      /** A snapshot of the ledger itself that the caller holds: then no other is taken of it. */
-      readonly otherwise?: Reader;
     }
   | {
       /**
@@ -94,9 +95,8 @@ export type FromCopy<Result> =
        * less than one before.
        */
       readonly work: object;
-      /** A snapshot that was taken before the work may lack what its first read saw. */
-      readonly otherwise?: undefined;
-    };
+    }
+);
 
 /** The times before which rows are deleted; epoch milliseconds. */
 export type Retention = {

@@ -1,6 +1,6 @@
 /** Reads that may go to replicas: which do, what is right whatever a replica lacks, and which servers are none. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun:test";
-import { createPublicKey, type JsonWebKey } from "node:crypto";
+import { createPublicKey, type JsonWebKeyInput } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -433,7 +433,7 @@ test("a server is ready without its replica, and says so; one that names another
     HOLDFAST_METRICS_TOKEN: "the-token-of-a-prometheus",
   };
   const [published] = instance.ctx.tokens.jwks.keys;
-  const signed = createPublicKey({ key: published as JsonWebKey, format: "jwk" });
+  const signed = createPublicKey({ key: published, format: "jwk" } as JsonWebKeyInput);
   settings.HOLDFAST_SIGNING_KEY += `\n${signed.export({ type: "spki", format: "pem" })}`;
   const secretsWith = (replicas: string) =>
     must(readSecrets({ ...settings, HOLDFAST_DATABASE_REPLICAS: replicas }));

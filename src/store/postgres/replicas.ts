@@ -96,7 +96,8 @@ export function createReplicas(
         const found = await ("work" in from ? readPlaced(use, from.work) : readNear(use, from.suffices));
         if (found) return found[0];
       }
-      return from?.otherwise ? use(from.otherwise) : primary((reader) => use(reader));
+      const held = from?.otherwise?.();
+      return held ? use(held) : primary((reader) => use(reader));
     },
     async alone(work) {
       if (replicas.length === 0) return null;

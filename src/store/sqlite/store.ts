@@ -115,7 +115,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const forget = createForget(writer.raw);
   return {
     execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
-    read: (use, from) => (from?.otherwise ? Promise.try(use, from.otherwise) : snapshots.read(use)),
+    read: readsOf(snapshots),
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
@@ -150,6 +150,13 @@ function writesLog(
     keepStatement: (statement) => runBeside(() => log.keepStatement(statement)),
   };
 }
+
+const readsOf =
+  (snapshots: Pick<Store, "read">): Store["read"] =>
+  (use, from) => {
+    const held = from?.otherwise?.();
+    return held ? Promise.try(use, held) : snapshots.read(use);
+  };
 
 /** Asks whether another process has committed, which may be anything. Then no later read may use an older snapshot. */
 function newsOfOthersIn(writer: Database, onOthersCommit: () => void): Store["newsOfOthers"] {
