@@ -12,6 +12,7 @@ import type { KeyCaller } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
+import { pagesOfPayouts } from "../../src/services/admin/payouts.ts";
 import { statementOf } from "../../src/services/admin/statements.ts";
 import { setReceiptSpecs } from "../../src/services/admin/switches.ts";
 import { auditInstance } from "../../src/services/audit.ts";
@@ -183,6 +184,7 @@ test("a receipt, what the log has published, statements, proofs, exports and fig
     ["tile", () => readTile(ctx, { level: 0, index: 0, width: 1 }), []],
     ["statement", () => readStatementNote(ctx, 1), []],
     ["postings", allOf, []],
+    ["payouts", () => pagesOfPayouts(ctx, MACHINE, proof)(null), []],
     ["proof", () => proveSolvency(ctx, MACHINE, proof), []],
     ["solvency", () => showSolvency(ctx, MACHINE), []],
     ["check", () => exportCheck(ctx, { check_id: checkId }), []],

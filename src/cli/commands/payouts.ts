@@ -10,7 +10,7 @@ import {
   failPayoutOf,
   listPayouts,
   markPaid,
-  PAGE_MAX,
+  pagesOfPayouts,
   submitPayouts,
 } from "../../services/admin/payouts.ts";
 import { examples, group, modeOption, runsOnLedger } from "../command.ts";
@@ -214,12 +214,7 @@ function addExport(payouts: Command, tools: CommandLineTools): void {
     }),
     verb: async (ctx, { file, asked }, progress) => {
       let rows = 0;
-      const read = (after: string | null) =>
-        listPayouts(ctx, MACHINE, {
-          ...asked,
-          limit: PAGE_MAX,
-          ...(after !== null && { starting_after: after }),
-        });
+      const read = pagesOfPayouts(ctx, MACHINE, asked);
       const first = await read(null);
       if (isRefusal(first)) return first;
       return writeNewFile(file, async (append) => {

@@ -31,6 +31,7 @@ import type { Audited } from "../audited.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
+import { fromCopy } from "../from-copy.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { payoutPosting } from "../payout-posting.ts";
@@ -262,7 +263,7 @@ function refuseUnderWay(
 
 const payoutNotFound = (id: string): Refusal => refuse("payout_not_found", `There is no payout ${id}.`);
 
-export const PAGE_MAX = 1_000;
+const PAGE_MAX = 1_000;
 
 export type ListInput = ScopeInput & {
   /** Without it, what is owed. */
@@ -272,6 +273,21 @@ export type ListInput = ScopeInput & {
   /** The `next_cursor` of the page before. */
   readonly starting_after?: string;
 };
+
+/** Answers how to read the long pages of a list one after the other, from one copy of the ledger where there is one. */
+export function pagesOfPayouts(
+  given: Context,
+  authority: Authority,
+  input: Omit<ListInput, "limit" | "starting_after">,
+): (after: string | null) => Promise<PayoutList | Refusal> {
+  const ctx = fromCopy(given);
+  return (after) =>
+    listPayouts(ctx, authority, {
+      ...input,
+      limit: PAGE_MAX,
+      ...(after !== null && { starting_after: after }),
+    });
+}
 
 /** A page of payouts of one status, newest first; or of what is owed, in the order in which each payee was first paid. */
 export async function listPayouts(
