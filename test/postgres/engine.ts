@@ -305,6 +305,54 @@ test("two organisations commit at once on two instances", async () => {
   expect(codeOf(await held)).toBe(201);
 });
 
+test("live and sandbox of one organisation commit at once on two instances", async () => {
+  const sandbox = { ...stage, mode: "sandbox" } as const;
+  const callers = [await createCaller(stage), await createCaller(sandbox)] as const;
+  await fundBalance(one.ctx, MACHINE, {
+    organisation_id: stage.organisationId,
+    mode: "sandbox",
+    asset: "USDC",
+    amount: "1000",
+    reference: fresh("reference"),
+  });
+  const letGo = await lockOutside(
+    sql,
+    `SELECT 1 FROM scopes WHERE organisation_id = '${stage.organisationId}' AND mode = 'live' FOR UPDATE`,
+  );
+  const held = open(stage, callers[0]);
+  await until("it waits for the lock", async () => (await waitingForLocks(sql)) > 0);
+  expect(codeOf(await open(atOther(sandbox), callers[1]))).toBe(201);
+  expect(Bun.peek.status(held)).toBe("pending");
+  await letGo();
+  expect(codeOf(await held)).toBe(201);
+});
+
+test("a transaction that the server could not serialize is done again", async () => {
+  const caller = await createCaller(stage);
+  const before = one.store.figures().retries;
+  // What a sequence counted stays when the transaction is undone.
+  await sql.unsafe("CREATE SEQUENCE failures").simple();
+  await sql
+    .unsafe(
+      `CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('failures') = 1 THEN RAISE EXCEPTION 'could not serialize access' USING ERRCODE = '40001'; END IF;
+        RETURN NEW; END $$`,
+    )
+    .simple();
+  await sql.unsafe(
+    "CREATE TRIGGER fail_once BEFORE INSERT ON commits FOR EACH ROW EXECUTE FUNCTION fail_once()",
+  );
+  try {
+    expect(codeOf(await open(stage, caller))).toBe(201);
+    expect(one.store.figures().retries).toBe(before + 1);
+  } finally {
+    await sql
+      .unsafe("DROP TRIGGER fail_once ON commits; DROP FUNCTION fail_once; DROP SEQUENCE failures")
+      .simple();
+  }
+  expect(await disagreements()).toEqual([]);
+});
+
 test("batches of many organisations at two instances never wait for each other in a circle", async () => {
   const stages = await Promise.all(Array.from({ length: 12 }, () => createStage(one.ctx)));
   const callers = await Promise.all(stages.map((each) => createCaller(each)));
