@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Json } from "./client.ts";
 import { databaseSettings } from "./database-settings.ts";
-import { removeLedgerFolder } from "./new-ledger.ts";
+import { removeLedgerFolder, takePlacesOfKilled } from "./new-ledger.ts";
 
 /** The executable, in a folder of its own, as somebody who downloaded it runs it. */
 
@@ -86,7 +86,7 @@ export function install(
         ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: openSync(join(root, "log"), "a") },
       });
       servers.push(server);
-      return ready(server);
+      return ready(server, folder, logged);
     },
     logged,
     faults: () =>
@@ -103,7 +103,11 @@ export function install(
 }
 
 /** Reads what a server prints until it says where it listens, and goes on reading. */
-async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<RunningServer> {
+async function ready(
+  server: Bun.Subprocess<"ignore", "pipe", number>,
+  folder: string,
+  logged: () => string,
+): Promise<RunningServer> {
   let said = "";
   const listens = Promise.withResolvers<string>();
   void (async () => {
@@ -112,7 +116,7 @@ async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<
       const port = /listens at http:\/\/[^\s/]+:(\d+)/.exec(said)?.[1];
       if (port !== undefined) listens.resolve(`http://localhost:${port}`);
     }
-    listens.reject(new Error(`serve ended before it was ready, having said: ${said}`));
+    listens.reject(new Error(`serve ended before it was ready, having said: ${said}${logged()}`));
   })();
   const late = setTimeout(() => server.kill("SIGKILL"), READY_MS);
   const base = await listens.promise;
@@ -130,6 +134,7 @@ async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<
     async kill() {
       server.kill("SIGKILL");
       await server.exited;
+      takePlacesOfKilled(folder);
     },
     ended: () => server.exited,
   };

@@ -122,7 +122,7 @@ export function createSessions(pool: Pick<SQL, "reserve">, patience: Patience): 
     ...{ health, patience },
     async reserve(exchangeMs = patience.exchangeMs) {
       const reserved = pool.reserve();
-      const sql = await inTime(reserved, patience.exchangeMs).catch((error: unknown) => {
+      const sql = await inTime(reserved, exchangeMs).catch((error: unknown) => {
         health.isReachable = false;
         throw new ConnectionLost("no connection to PostgreSQL", { cause: error });
       });

@@ -1,27 +1,35 @@
 import { ConnectionLost, inTime, LATE, type Sessions } from "./client.ts";
 import type { Heartbeat } from "./heartbeat.ts";
+import { UnfitFault } from "./ledger-watch.ts";
 
 /**
  * Connections on which nothing is seen that a synchronous standby may lack.
  *
  * A COMMIT is answered, and shown to others, once the standby has it. But after a crash a primary shows all that is on its own disk,
  * and of that the standby may lack the last: if the primary is lost then, it never happened. A later commit is answered once the standby
- * has it and all before it. So where a connection was lost, and at the beginning, one is made before anything is read or written.
+ * has it and all before it. So where a connection was opened, which may be to a server that has crashed, one is made before anything is
+ * read or written.
  *
  * @param heartbeat commits, on connections of which this is not asked
- * @param losses how many connections have been lost; a connection to a server that has crashed is opened only after one was
+ * @param opened how many connections have been opened
  */
 export function settled(
   sessions: Sessions,
   heartbeat: Pick<Heartbeat, "beat">,
-  losses: () => number,
+  opened: () => number,
 ): Sessions {
-  /** How many connections had been lost when the last commit began that was answered. */
+  /** How many connections had been opened when the last commit began that was answered. */
   let settledAt = -1;
 
+  /** Whatever is in its way is not the caller's: a commit of ours that waits for the standby keeps the next from its row. */
   async function settle(): Promise<void> {
-    const begunAt = losses();
-    await heartbeat.beat();
+    const begunAt = opened();
+    await heartbeat.beat().catch((error: unknown) => {
+      if (error instanceof ConnectionLost || error instanceof UnfitFault) throw error;
+      throw new ConnectionLost("PostgreSQL commits nothing: its synchronous standby may be away", {
+        cause: error,
+      });
+    });
     settledAt = Math.max(settledAt, begunAt);
   }
 
@@ -30,13 +38,13 @@ export function settled(
     async reserve(exchangeMs = sessions.patience.exchangeMs) {
       const until = performance.now() + exchangeMs;
       for (;;) {
-        while (settledAt < losses())
+        while (settledAt < opened())
           if ((await inTime(settle(), until - performance.now())) === LATE)
             throw new ConnectionLost(
               "PostgreSQL has committed nothing in time: its synchronous standby may be away",
             );
         const session = await sessions.reserve(exchangeMs);
-        if (settledAt >= losses()) return session;
+        if (settledAt >= opened()) return session;
         session.release();
       }
     },

@@ -80,12 +80,12 @@ export async function openPostgresStore(
   const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
   const { newsTextOf = () => null } = options;
   const patience = { ...PATIENCE, ...options.patience };
-  let losses = 0;
+  let opened = 0;
   const pool = new SQL({
     ...connectionOptions(address, version),
     max: LANES + SNAPSHOTS_MAX + OTHER_CONNECTIONS,
-    onclose: () => {
-      losses += 1;
+    onconnect: () => {
+      opened += 1;
     },
   });
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
@@ -98,7 +98,7 @@ export async function openPostgresStore(
   const watch = watchLedger(steadyNow);
   const unsettled = createSessions(pool, patience);
   const heartbeat = createHeartbeat(whileFit(unsettled, watch), process, steadyNow);
-  const sessions = settled(unsettled, heartbeat, () => losses);
+  const sessions = settled(unsettled, heartbeat, () => opened);
   const replay = createReplay();
   const { connection } = replay;
   const known = await ask(sessions, replay, () => ({
