@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
 import { resultOf } from "../../src/core/clauses/evaluate.ts";
 import { evidenceHashOf, summarise } from "../../src/core/clauses/evidence.ts";
-import { isRefusal } from "../../src/core/errors.ts";
+import { isRefusal, type Refusal } from "../../src/core/errors.ts";
+import type { KeyCaller } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
@@ -293,16 +294,25 @@ test("so does each batch of 64 purchases", async () => {
   });
 });
 
-test("two organisations commit at once on two instances", async () => {
-  const second = await createStage(one.ctx);
-  const callers = [await createCaller(stage), await createCaller(second)] as const;
-  const letGo = await lockOutside(sql, lockOf(stage.organisationId));
-  const held = open(stage, callers[0]);
+/** While an open waits for a lock, another one is answered. */
+async function opensBeside(
+  caller: KeyCaller,
+  lock: string,
+  other: () => Promise<Answer | Refusal>,
+): Promise<void> {
+  const letGo = await lockOutside(sql, lock);
+  const held = open(stage, caller);
   await until("it waits for the lock", async () => (await waitingForLocks(sql)) > 0);
-  expect(codeOf(await open(atOther(second), callers[1]))).toBe(201);
+  expect(codeOf(await other())).toBe(201);
   expect(Bun.peek.status(held)).toBe("pending");
   await letGo();
   expect(codeOf(await held)).toBe(201);
+}
+
+test("two organisations commit at once on two instances", async () => {
+  const second = await createStage(one.ctx);
+  const callers = [await createCaller(stage), await createCaller(second)] as const;
+  await opensBeside(callers[0], lockOf(stage.organisationId), () => open(atOther(second), callers[1]));
 });
 
 test("live and sandbox of one organisation commit at once on two instances", async () => {
@@ -315,16 +325,8 @@ test("live and sandbox of one organisation commit at once on two instances", asy
     amount: "1000",
     reference: fresh("reference"),
   });
-  const letGo = await lockOutside(
-    sql,
-    `SELECT 1 FROM scopes WHERE organisation_id = '${stage.organisationId}' AND mode = 'live' FOR UPDATE`,
-  );
-  const held = open(stage, callers[0]);
-  await until("it waits for the lock", async () => (await waitingForLocks(sql)) > 0);
-  expect(codeOf(await open(atOther(sandbox), callers[1]))).toBe(201);
-  expect(Bun.peek.status(held)).toBe("pending");
-  await letGo();
-  expect(codeOf(await held)).toBe(201);
+  const lock = `SELECT 1 FROM scopes WHERE organisation_id = '${stage.organisationId}' AND mode = 'live' FOR UPDATE`;
+  await opensBeside(callers[0], lock, () => open(atOther(sandbox), callers[1]));
 });
 
 test("a transaction that the server could not serialize is done again", async () => {

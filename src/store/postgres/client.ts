@@ -1,4 +1,5 @@
 import type { ReservedSQL, SQL } from "bun";
+import { inTime, LATE } from "./in-time.ts";
 
 /** One statement, with its parameters as Bun's client takes them. */
 export type Statement = {
@@ -132,19 +133,6 @@ export function createSessions(pool: Pick<SQL, "reserve">, patience: Patience): 
       throw new ConnectionLost("no connection to PostgreSQL was free in time");
     },
   };
-}
-
-export const LATE = Symbol("late");
-
-/** Waits for a promise, but not for longer than this: then it is late. */
-export async function inTime<Value>(promise: Promise<Value>, ms: number): Promise<Value | typeof LATE> {
-  const late = Promise.withResolvers<typeof LATE>();
-  const timer = setTimeout(late.resolve, ms, LATE);
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function sessionOn(sql: ReservedSQL, health: Health, exchangeMs: number): Session {

@@ -1,6 +1,7 @@
 import type { ReservedSQL } from "bun";
 import { NoAnswer } from "./client.ts";
 import { type CopiedRow, type RowSource, type RowTarget, rowsQuery, sizeQuery } from "./copy-rows.ts";
+import { inTime, LATE } from "./in-time.ts";
 import type { LedgerTable } from "./ledger-tables.ts";
 import { arrayOf, listOf } from "./values.ts";
 
@@ -19,19 +20,10 @@ const ANSWER_MS_MAX = 30 * 60_000;
 export const askOn =
   (connection: ReservedSQL, answerMsMax = ANSWER_MS_MAX): Ask =>
   async (text, params = []) => {
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      void connection.close({ timeout: 0 }).catch(() => {});
-    }, answerMsMax);
-    try {
-      const rows = await connection.unsafe(text, params as unknown[]).values();
-      return (rows as unknown as unknown[][]).map(listOf);
-    } catch (error) {
-      throw isLate ? new NoAnswer("PostgreSQL did not answer in time", { cause: error }) : error;
-    } finally {
-      clearTimeout(timer);
-    }
+    const rows = await inTime(connection.unsafe(text, params as unknown[]).values(), answerMsMax);
+    if (rows !== LATE) return (rows as unknown as unknown[][]).map(listOf);
+    void connection.close({ timeout: 0 }).catch(() => {});
+    throw new NoAnswer("PostgreSQL did not answer in time");
   };
 
 /** The rows of a ledger in PostgreSQL. What is read is of one moment where the connection is in a transaction that sees a snapshot. */

@@ -3,6 +3,8 @@ import { SECOND_MS } from "../../core/time.ts";
 import type { Reader } from "../reader.ts";
 import type { FromCopy, Store, Use } from "../store.ts";
 import type { PostgresAddress } from "./address.ts";
+import type { Heartbeat } from "./heartbeat.ts";
+import { inTime, LATE } from "./in-time.ts";
 import type { Ask } from "./ledger-rows.ts";
 import { createReplica, mustHaveBeat, type Replica, type ReplicaParts } from "./replica.ts";
 
@@ -52,7 +54,7 @@ export function createReplicas(
     if (replica === null) return null;
     const until = steadyNow() + CATCH_UP_MS_MAX;
     // Reads go on where nothing can be committed.
-    const beat = await inTime(heartbeat.beat(), CATCH_UP_MS_MAX);
+    const beat = await beatIn(heartbeat, CATCH_UP_MS_MAX);
     return beat !== null && (await replica.waitFor(beat, until)) ? { replica, beat } : null;
   }
 
@@ -131,7 +133,7 @@ function followed(replicas: readonly Replica[], { heartbeat, steadyNow }: Replic
 
   /** Where the primary does not commit, how late they are follows from the beats before. */
   async function follow(): Promise<void> {
-    const beat = (await inTime(heartbeat.beat(), FOLLOW_MS_MAX)) ?? 0;
+    const beat = (await beatIn(heartbeat, FOLLOW_MS_MAX)) ?? 0;
     const until = steadyNow() + FOLLOW_MS_MAX;
     await Promise.all(replicas.map((replica) => replica.waitFor(beat, until)));
   }
@@ -160,13 +162,8 @@ function followed(replicas: readonly Replica[], { heartbeat, steadyNow }: Replic
   };
 }
 
-/** What comes in time; null where it fails, or takes longer. */
-async function inTime<Result>(coming: Promise<Result>, ms: number): Promise<Result | null> {
-  const late = Promise.withResolvers<null>();
-  const timer = setTimeout(late.resolve, ms, null);
-  try {
-    return await Promise.race([coming.catch(() => null), late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** A beat that comes in time; null where it fails, or takes longer. */
+async function beatIn(heartbeat: Heartbeat, ms: number): Promise<number | null> {
+  const beat = await inTime(heartbeat.beat(), ms).catch(() => LATE);
+  return typeof beat === "number" ? beat : null;
 }

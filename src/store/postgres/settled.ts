@@ -1,5 +1,6 @@
-import { ConnectionLost, inTime, LATE, type Sessions } from "./client.ts";
+import { ConnectionLost, type Sessions } from "./client.ts";
 import type { Heartbeat } from "./heartbeat.ts";
+import { inTime, LATE } from "./in-time.ts";
 import { UnfitFault } from "./ledger-watch.ts";
 
 /**
