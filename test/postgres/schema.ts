@@ -176,6 +176,32 @@ describe("bringing the tables up to date", () => {
   );
 
   test(
+    "a change waits for those who use its table, begins again where one of them waits for it, and is told once",
+    async () => {
+      const { url, sql } = await newLedger();
+      const next = { name: "9999_next", sql: "ALTER TABLE warrants ADD COLUMN next int8", hash: "ff" };
+      const known = [...postgresMigrations(), next];
+      const other = await connectTo(url).reserve();
+      await other`BEGIN`;
+      await other`SELECT 1 FROM warrants`;
+      await expect(migratePostgres(sql, { ...options(), waitMsMax: 50 }, known)).rejects.toThrow(
+        "others have used the tables of this database for 0.05 seconds, so they could not be changed",
+      );
+      const pending: number[] = [];
+      const watch = { onPending: (changes: number) => void pending.push(changes) };
+      const changing = migratePostgres(sql, { ...options(), watch }, known);
+      const isWaiting = async () => (await other`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0;
+      while (!(await isWaiting())) await Bun.sleep(1);
+      await other`SELECT 1 FROM scopes FOR UPDATE`;
+      await other`COMMIT`;
+      await changing;
+      expect(pending).toEqual([1]);
+      await sql`SELECT next FROM warrants`;
+    },
+    TEST_MS,
+  );
+
+  test(
     "a change that fails changes nothing",
     async () => {
       const { sql } = await newLedger();

@@ -7,12 +7,21 @@ import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { type Buyer, createBuyer, installed, settingsOn } from "./installed.ts";
 
 const TEST_MS = 120_000;
-/** A change that the next version might make. */
-const OF_NEXT = {
-  name: "9999_of_next",
-  sql: "ALTER TABLE warrants ADD COLUMN of_next int8 NOT NULL DEFAULT 7; CREATE INDEX of_next ON warrants (of_next)",
-  hash: "of next",
-};
+/** Tables that a batch uses first, amid its work and at its end. */
+const TABLES = ["warrants", "scopes", "organisations", "postings", "commits", "locks"];
+/** Changes that the next versions might make. Under load some of them meet a batch at every point of it. */
+const OF_NEXT = [1, 2, 3, 4].flatMap((round) =>
+  TABLES.map((table) => {
+    const column = `of_next_${round}`;
+    return {
+      name: `9999_${column}_${table}`,
+      sql: `ALTER TABLE ${table} ADD COLUMN ${column} int8 NOT NULL DEFAULT 7; CREATE INDEX ON ${table} (${column})`,
+      hash: `${column} ${table}`,
+    };
+  }),
+);
+/** How many open at once. */
+const BUYERS = 8;
 const TOO_OLD =
   "the ledger in it was written by Holdfast 0.2.0, and may be opened by 0.2.0 or newer; this is 0.1.0";
 
@@ -34,21 +43,29 @@ afterAll(async () => {
 }, TEST_MS);
 
 test(
-  "an instance serves while a newer version changes the tables, and stops once it may not write to them",
+  "an instance serves while newer versions change the tables, and stops once it may not write to them",
   async () => {
     const server = await program.serve();
     let changed = false;
     const statuses: number[] = [];
-    const serving = (async () => {
+    const serving = Array.from({ length: BUYERS }, async () => {
       while (!changed) statuses.push((await open(server))[0]);
-    })();
+    });
     const next = { version: "0.2.0", newInstance: () => ({ id: "ins_none", createdAt: 0 }) };
-    await migratePostgres(sql, next, [...postgresMigrations(), OF_NEXT]);
-    changed = true;
-    await serving;
+    try {
+      for (const last of OF_NEXT.keys())
+        await migratePostgres(sql, next, [...postgresMigrations(), ...OF_NEXT.slice(0, last + 1)]);
+    } finally {
+      changed = true;
+    }
+    await Promise.all(serving);
+    const [{ deadlocks }] =
+      await sql`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
+    expect(deadlocks).toBe(0n);
     for (let count = 0; count < 3; count++) statuses.push((await open(server))[0]);
     expect(new Set(statuses)).toEqual(new Set([201]));
-    const [{ of_next, opened }] = await sql`SELECT min(of_next) AS of_next, count(*) AS opened FROM warrants`;
+    const [{ of_next, opened }] =
+      await sql`SELECT min(of_next_4) AS of_next, count(*) AS opened FROM warrants`;
     expect([of_next, opened]).toEqual([7n, BigInt(statuses.length)]);
     const beside = await program.serve();
     expect((await open(beside))[0]).toBe(201);

@@ -18,7 +18,7 @@ export type PostgresMigrationOptions = {
   readonly newInstance: () => { readonly id: string; readonly createdAt: number };
   /** Follows the changes of the tables. */
   readonly watch?: Partial<MigrationWatch>;
-  /** How long it waits for another instance that changes them, in milliseconds. */
+  /** How long it waits for others, in milliseconds: for an instance that changes the tables too, and for those who use them. */
   readonly waitMsMax?: number;
 };
 
@@ -33,6 +33,11 @@ const MAKE_LIST =
 /** Two who make a table at once: the second is told that its name, or the row for its name, is there. */
 const MADE_BY_ANOTHER: readonly unknown[] = ["42P07", "23505"];
 const LOCK_NOT_AVAILABLE = "55P03";
+/** Others use what is to be changed, and all changes were undone: a serialisation failure, a deadlock, a lock that was not free in time. */
+const IN_THE_WAY: readonly unknown[] = ["40001", "40P01", LOCK_NOT_AVAILABLE];
+const isInTheWay = (error: unknown): boolean => IN_THE_WAY.includes(sqlStateOf(error));
+/** How long the others go on before the changes are tried again, at random. */
+const PAUSE_MS = { min: 50, max: 250 };
 
 /**
  * Brings the tables up to date, all changes in one transaction; in an empty database, makes them. Then the ledger has an instance,
@@ -40,12 +45,39 @@ const LOCK_NOT_AVAILABLE = "55P03";
  *
  * @param sql reads int8 as bigint
  * @throws NewerLedger where the ledger is of a newer version that this one may not write to
- * @throws where another instance changes the tables for too long, or they are not those that this version knows; nothing is changed then
+ * @throws where others change or use the tables for too long, or they are not those that this version knows; nothing is changed then
  */
 export async function migratePostgres(
   sql: SQL,
-  { version, newInstance, watch = {}, waitMsMax = WAIT_MS_MAX }: PostgresMigrationOptions,
+  options: PostgresMigrationOptions,
   known: readonly PostgresMigration[] = postgresMigrations(),
+): Promise<void> {
+  const { waitMsMax = WAIT_MS_MAX, watch = {} } = options;
+  const endsAt = performance.now() + waitMsMax;
+  let isPending = false;
+  const onPending = (changes: number) => {
+    // It is told once, however often the changes are tried.
+    if (!isPending) watch.onPending?.(changes);
+    isPending = true;
+  };
+  for (;;)
+    try {
+      return await migrateOnce(sql, { ...options, waitMsMax, watch: { ...watch, onPending } }, known);
+    } catch (error) {
+      if (!isInTheWay(error)) throw error;
+      if (performance.now() > endsAt)
+        throw new Error(
+          `others have used the tables of this database for ${waitMsMax / 1_000} seconds, so they could not be changed; start again once that has ended`,
+          { cause: error },
+        );
+      await Bun.sleep(PAUSE_MS.min + Math.random() * (PAUSE_MS.max - PAUSE_MS.min));
+    }
+}
+
+async function migrateOnce(
+  sql: SQL,
+  { version, newInstance, watch, waitMsMax }: Required<PostgresMigrationOptions>,
+  known: readonly PostgresMigration[],
 ): Promise<void> {
   const connection = await sql.reserve();
   try {
@@ -162,10 +194,14 @@ async function apply(
   const { onPending = () => {}, onProgress = () => {} } = applied.size > 0 ? watch : {};
   onPending(pending.length);
   await setLockTimeout(connection, TABLE_WAIT_MS_MAX);
+  // A batch locks rows of these before it uses other tables (`locks.ts`). Those under way end first, so that none of them waits for a
+  // table that is being changed while the change waits for the batch.
+  if (applied.size > 0) await connection.unsafe("LOCK TABLE locks, organisations, scopes IN EXCLUSIVE MODE");
   for (const [index, { name, sql, hash }] of pending.entries()) {
     try {
       await connection.unsafe(sql).simple();
     } catch (error) {
+      if (isInTheWay(error)) throw error;
       throw new Error(`the change ${name} of the tables failed: ${(error as Error).message}`, {
         cause: error,
       });
@@ -174,11 +210,8 @@ async function apply(
       VALUES (${name}, ${hash}, (extract(epoch FROM clock_timestamp()) * 1000)::int8) ON CONFLICT DO NOTHING`;
     onProgress({ of: "changes", done: index + 1, total: pending.length });
   }
-  if (applied.size === 0) return;
-  // It may have changed rows that instances of the version before keep (`kept-rows.ts`). Their batches lock in this order.
-  await connection`SELECT count(*) FROM (SELECT 1 FROM organisations ORDER BY id FOR SHARE) AS locked`;
-  await connection`SELECT count(*) FROM (SELECT 1 FROM scopes ORDER BY position FOR NO KEY UPDATE) AS locked`;
-  await connection`UPDATE scopes SET revision = revision + 1`;
+  // They may have changed rows that instances of the version before keep (`kept-rows.ts`).
+  if (applied.size > 0) await connection`UPDATE scopes SET revision = revision + 1`;
 }
 
 /** A ledger has one instance from the beginning, so that no command has to ask whether it is there. */
