@@ -74,7 +74,10 @@ const FAULTS = {
   database: { "kills of the database": killDatabase },
   connection: forAll,
   isolation: forOne,
-  failover: { "primaries lost for good": failOver },
+  failover: {
+    "primaries lost for good": loseForGood,
+    "restarts of primaries without their replicas": restartAlone,
+  },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Happens>>>>;
 
 type Family = keyof typeof FAULTS;
@@ -139,10 +142,32 @@ async function killDatabase({ primary, random }: Parts): Promise<void> {
 }
 
 /** What the primary has answered, its replica has. The replica takes its place, and gets a replica of its own. */
+async function loseForGood(parts: Parts): Promise<void> {
+  await parts.primary.kill();
+  await failOver(parts);
+}
+
+/**
+ * The primary commits nothing without its replica. Where it is restarted, it has all the same what waited for the replica, which nobody
+ * may be told: the replica may take its place without that, or come back and get it.
+ */
+async function restartAlone(parts: Parts): Promise<void> {
+  const { primary, replica, random } = parts;
+  await replica.kill();
+  await Bun.sleep(random.below(BROKEN_MS_MAX));
+  await primary.kill();
+  await primary.start();
+  await Bun.sleep(random.below(BROKEN_MS_MAX));
+  const isLost = random.chance(0.5);
+  if (isLost) await primary.kill();
+  await replica.start();
+  await (isLost ? failOver(parts) : primary.replicated());
+}
+
+/** The replica of a primary that was killed takes its place. */
 async function failOver(parts: Parts): Promise<void> {
   const { primary, replica } = parts;
   const proxies = [...parts.proxies, parts.commands];
-  await primary.kill();
   for (const proxy of proxies) proxy.drop();
   await replica.promote();
   for (const proxy of proxies) {

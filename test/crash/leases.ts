@@ -44,6 +44,8 @@ export function watchLeases(): LeaseWatch {
         SELECT name, token, instance, (extract(epoch FROM until) * 1000)::float8 AS until,
           (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now
         FROM leases WHERE isfinite(until)`;
+      // A commit of its own: once that is answered, the replica has what was seen, and no other can take the primary's place without it.
+      await sql`SELECT pg_logical_emit_message(true, 'holdfast', 'looked')`;
       for (const lease of leases) learn(lease);
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;

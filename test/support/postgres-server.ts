@@ -274,7 +274,12 @@ async function run(cluster: Cluster): Promise<Postgres> {
       return replica;
     },
     async promote() {
-      await runStatements("SELECT pg_promote()");
+      // Not waited for in its own statement: what is replayed until then may cancel that.
+      await runStatements("SELECT pg_promote(false)");
+      await until("it takes writes", async () => {
+        const [found] = await runStatements("SELECT 1 WHERE NOT pg_is_in_recovery()");
+        return found !== undefined;
+      });
     },
     async close() {
       if (child.exitCode === null && child.signalCode === null) await kill();
