@@ -1,4 +1,5 @@
 import type { SQL } from "bun";
+import { inTime, LATE } from "./in-time.ts";
 
 /** A client of one connection. A statement that gets no answer in time fails, and the next one begins on a new connection. */
 export type OneConnection = {
@@ -7,31 +8,34 @@ export type OneConnection = {
 };
 
 /**
- * Bun's client waits without end where packets are lost without a word, so that every wait has a timer here.
+ * No wait rests on the client to end: Bun's waits where packets are lost without a word, and may not end what was under way on a
+ * connection that is closed.
  *
  * @param connect makes a client of one connection
  */
 export function oneConnection(connect: () => SQL, waitMs: number): OneConnection {
   let client: SQL | null = null;
 
-  /** Nothing that is under way on it is waited for: it fails at once. */
+  /** Nothing that is under way on it is waited for. */
   async function abandon(abandoned: SQL): Promise<void> {
     if (client === abandoned) client = null;
-    await abandoned.close({ timeout: 0 }).catch(() => {});
+    await inTime(
+      abandoned.close({ timeout: 0 }).catch(() => {}),
+      waitMs,
+    );
   }
 
   return {
     async run(work) {
       client ??= connect();
       const used = client;
-      const timer = setTimeout(() => void abandon(used), waitMs);
       try {
-        return await work(used);
+        const result = await inTime(work(used), waitMs);
+        if (result === LATE) throw new Error(`the database has not answered within ${waitMs} ms`);
+        return result;
       } catch (error) {
         await abandon(used);
         throw error;
-      } finally {
-        clearTimeout(timer);
       }
     },
     async close() {
