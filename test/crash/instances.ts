@@ -4,8 +4,8 @@
  * between them, of all instances or of one alone (dropped, cut in the middle, held back, slow), the primary for good, whose synchronous
  * replica takes its place, or that replica, while the primary is restarted. Each five rounds have one of every family. Then every
  * unanswered request is sent again with its own Idempotency-Key, and nothing acknowledged may be lost or changed, nothing done or paid
- * twice, and nothing stuck. An admin, a monitor of the log, a witness and a chain work beside the
- * load, as in `bun run crash`, and the leases of the jobs are watched. The ledger is copied into a file to be looked at, and audited.
+ * twice, and nothing stuck. An admin, a monitor of the log, a witness and a chain work beside the load, as in `bun run crash`, and the
+ * leases of the jobs are watched. The ledger is copied into a file to be looked at, and audited.
  * Prints a line a round and a tally. A failure prints its seed and round.
  */
 import { Database } from "bun:sqlite";
