@@ -36,8 +36,8 @@ const LOCK_NOT_AVAILABLE = "55P03";
 /** Others use what is to be changed, and all changes were undone: a serialisation failure, a deadlock, a lock that was not free in time. */
 const IN_THE_WAY: readonly unknown[] = ["40001", "40P01", LOCK_NOT_AVAILABLE];
 const isInTheWay = (error: unknown): boolean => IN_THE_WAY.includes(sqlStateOf(error));
-/** How long the others go on before the changes are tried again, at random. */
-const PAUSE_MS = { min: 50, max: 250 };
+/** How long the others go on before the changes are tried again, at random: at least as long as they have waited for one try. */
+const PAUSE_MS = { min: TABLE_WAIT_MS_MAX, max: 2 * TABLE_WAIT_MS_MAX };
 
 /**
  * Brings the tables up to date, all changes in one transaction; in an empty database, makes them. Then the ledger has an instance,
