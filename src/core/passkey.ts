@@ -187,7 +187,7 @@ function wordsOf(decision: SignedDecision["decision"]): { readonly noun: string;
     case "submit_payouts":
       return {
         noun: "sum of these payouts",
-        how: "Submit them in the console, with your passkey; or the operator of the machine does it, with holdfast payouts submit.",
+        how: "Submit them in the console, with your passkey. What you pay by your own means the operator of the machine may submit too, with holdfast payouts submit.",
       };
     default:
       return {
@@ -197,23 +197,27 @@ function wordsOf(decision: SignedDecision["decision"]): { readonly noun: string;
   }
 }
 
-/** Why a person's decision on an amount above the threshold lacks a passkey's signature; null where it has one. */
+/**
+ * Why a person's decision lacks a passkey's signature; null where it has one.
+ *
+ * @param why why it needs one, as what is said of it: "is above …"
+ */
 export function refuseUnsigned(
-  threshold: bigint | null,
+  why: string,
   decided: SignedDecision,
   { approval, passkeyIds }: Approved,
   now: number,
 ): Refusal | null {
   const { noun, how } = wordsOf(decided.decision);
-  const above = `The ${noun} is above the passkey threshold ${threshold}`;
+  const needed = `The ${noun} ${why}`;
   if (passkeyIds.length === 0) {
     return refuse(
       "passkey_unavailable",
-      `${above}, and you have no passkey that counts for it. Register one at /account.`,
+      `${needed}, and you have no passkey that counts for it. Register one at /account.`,
     );
   }
   const problem = problemOf(decided, approval, passkeyIds, now);
-  return problem === null ? null : refuse("passkey_required", `${above}: ${problem}. ${how}`);
+  return problem === null ? null : refuse("passkey_required", `${needed}: ${problem}. ${how}`);
 }
 
 function problemOf(

@@ -142,9 +142,10 @@ const SENTENCES: { readonly [Code in WaitCode]: string } = {
   other_chain: "it is an address of another chain than the treasury's: pay it by your own means",
   wrong_checksum: "the capitals of its address are wrong: pay it by your own means, or ask the payee",
   not_payable: "it is the zero address, the token or the treasury itself: nothing is sent there",
-  above_payout_limit: "it is above the limit for one payout: a person submits it",
+  above_payout_limit:
+    "it is above the limit for one payout: an admin releases it in the console, with a passkey",
   above_day_limit: "it is above the limit of 24 hours",
-  failed: "its last payout failed: a person submits it again",
+  failed: "its last payout failed: an admin releases it again in the console, with a passkey",
   token_refuses: "the token refuses the transfer",
   no_money: "the treasury has too little of the token",
   away: "the chain does not answer",

@@ -293,7 +293,7 @@ const SUCCESSES: readonly Success[] = [
   {
     line: ["payouts", "submit", ...account],
     json: { object: "list", data: [], has_more: false },
-    people: ["Nothing is owed, sandbox."],
+    people: ["Nothing is owed that you pay by your own means, sandbox."],
   },
   {
     line: ["balances", "show", "--organisation", "<organisation>", "--mode", "live"],

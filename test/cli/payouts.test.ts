@@ -41,7 +41,9 @@ test("from a release to a payment that came back", async () => {
   expect(owed.out).toContain("1.50 USDC");
   const submitted = await cli.run("payouts", "submit", ...account);
   expect(submitted.out).toStartWith("2 submitted, sandbox.");
-  expect((await cli.run("payouts", "submit", ...account)).out).toBe("Nothing is owed, sandbox.\n");
+  expect((await cli.run("payouts", "submit", ...account)).out).toBe(
+    "Nothing is owed that you pay by your own means, sandbox.\n",
+  );
   const typed = await cli.run("payouts", "submit", ...account, "--payee", "Acme", "--asset", "EURC");
   expect(typed).toMatchObject({ code: 0, out: "Nothing is owed to Acme in EURC, sandbox.\n" });
   const [second, first] = await payoutsOf("submitted");

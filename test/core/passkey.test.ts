@@ -110,7 +110,7 @@ describe("a signature", () => {
     { passkeyIds = ["passkey"], now = 99 }: { readonly passkeyIds?: string[]; readonly now?: number } = {},
   ) => {
     const shown = { approval: changed && { ...approval, ...changed }, passkeyIds };
-    return refuseUnsigned(100n, decided, shown, now);
+    return refuseUnsigned("is above the passkey threshold 100", decided, shown, now);
   };
 
   test("of this person, over this decision, fresh and unused, is enough", () => {

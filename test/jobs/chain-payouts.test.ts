@@ -4,6 +4,7 @@ import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { resumeRail, setRailCode } from "../../src/services/rails/states.ts";
+import { submitSigned } from "../support/passkeys.ts";
 import {
   ALICE,
   BOB,
@@ -15,6 +16,7 @@ import {
   startPaying,
   TOKEN,
 } from "../support/paying.ts";
+import { expectRefused } from "../support/refused.ts";
 import { createStage, must } from "../support/stage.ts";
 
 /** Payouts on a chain in memory (docs/money, "On a chain"). */
@@ -121,7 +123,7 @@ describe("payees", () => {
 
   test("of which a person pays one by their own means get nothing from the wallet", async () => {
     await paying.owe(ALICE);
-    must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE }));
+    await submitSigned(paying.ctx, paying.stage.admin, ALICE);
     must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE, rail: "book" }));
     await paying.payOut();
     // What was released is in that payout: it frees nothing that is owed later from the limits.
@@ -136,6 +138,16 @@ describe("payees", () => {
 });
 
 describe("many payouts", () => {
+  test("of a wallet are before one that the operator of the machine submits, and are left to the wallet", async () => {
+    const payees = Array.from({ length: 1_001 }, (_, at) => `0x${(at + 1).toString(16).padStart(40, "0")}`);
+    for (let done = 0; done < payees.length; done += 77)
+      await Promise.all(payees.slice(done, done + 77).map((payee) => paying.owe(payee, "1")));
+    await paying.owe("acme");
+    const made = must(await submitPayouts(paying.ctx, MACHINE, scope()));
+    expect(made).toMatchObject({ data: [{ payee: "acme", rail: "book" }], has_more: false });
+    expect(await paying.list("submitted")).toHaveLength(1);
+  });
+
   test("are under way at once, sixteen without a block, and each reaches its payee once", async () => {
     const payees = Array.from({ length: 40 }, (_, at) => `0x${(at + 1).toString(16).padStart(40, "0")}`);
     for (const payee of payees) await paying.owe(payee, "10");
@@ -187,12 +199,17 @@ describe("limits", () => {
     paying = await startPaying({ limits: { payoutMax: 100n, dayMax: 250n } });
   });
 
-  test("of one payout are kept at their edge, until the operator releases it", async () => {
+  test("of one payout are kept at their edge, until a person releases it with a passkey", async () => {
     await paying.owe(ALICE, "100");
     await paying.owe(BOB, "101");
     await paying.payOut();
     expect(await paying.waits()).toEqual([[BOB, "above_payout_limit"]]);
-    const released = must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: BOB })).data;
+    await expectRefused(paying.ctx, () => submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: BOB }), [
+      "passkey_required",
+      `What is owed to ${BOB} is sent by the treasury`,
+    ]);
+    expect(must(await submitPayouts(paying.ctx, MACHINE, scope())).data).toEqual([]);
+    const released = await submitSigned(paying.ctx, paying.stage.admin, BOB);
     expect(released).toMatchObject([
       { id: null, status: "owed", rail: "evm", waits_for: { code: "released" } },
     ]);
@@ -241,7 +258,7 @@ describe("limits", () => {
 
   test("of 24 hours are not used up by what was released, nor by what has failed", async () => {
     await paying.owe(ALICE, "240");
-    must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE }));
+    await submitSigned(paying.ctx, paying.stage.admin, ALICE);
     await paying.payOut();
     paying.chain.playsHonestly = false;
     paying.chain.token = "reverts";
@@ -427,7 +444,7 @@ describe("a token", () => {
       paying.chain.token = "plain";
       await paying.payOut();
       expect(await paying.waits()).toEqual([[ALICE, "failed"]]);
-      must(await submitPayouts(paying.ctx, MACHINE, { ...scope(), payee: ALICE }));
+      await submitSigned(paying.ctx, paying.stage.admin, ALICE);
       await paying.payOut();
       expect([...paying.chain.paid()]).toEqual([[ALICE, 100n]]);
     },

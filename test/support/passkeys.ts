@@ -1,8 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { hashSecret } from "../../src/core/api-key.ts";
-import type { Passkey, PasskeyApproval, SignedDecision } from "../../src/core/passkey.ts";
+import {
+  type Passkey,
+  type PasskeyApproval,
+  type SignedDecision,
+  submissionOf,
+} from "../../src/core/passkey.ts";
 import type { PersonCaller } from "../../src/core/roles.ts";
+import type { PayoutResource } from "../../src/resources/payout.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { readBatch } from "../../src/services/admin/payout-batch.ts";
+import { submitPayouts } from "../../src/services/admin/payouts.ts";
 import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type Authenticator, type Credential, createAuthenticator, type Twist } from "./authenticator.ts";
@@ -144,4 +152,17 @@ export async function putSignature(
     }),
   });
   return token;
+}
+
+/** Submits what is owed to a payee in USDC, or to all, as an admin who signs exactly this. */
+export async function submitSigned(
+  ctx: Context,
+  admin: PersonCaller,
+  payee?: string,
+): Promise<readonly PayoutResource[]> {
+  const asked = payee === undefined ? {} : { payee };
+  const { digest } = await ctx.store.read((reader) => readBatch(reader, admin, asked));
+  const passkey_token = await putSignature(ctx, admin, submissionOf(admin.userId, digest));
+  const scope = { organisation_id: admin.organisationId, mode: admin.mode };
+  return must(await submitPayouts(ctx, admin, { ...scope, ...asked, batch: digest, passkey_token })).data;
 }

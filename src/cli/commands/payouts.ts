@@ -89,7 +89,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     .command("submit")
     .summary("begin payouts of what is owed")
     .description(
-      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. What goes to an address on the treasury's chain is released instead: the server sends it, whatever the limits are. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
+      "Begins a payout of all that is owed to each payee, or to one. Its amount is fixed from then on: pay it by your own means, and mark it. What the treasury sends is left out: it goes by itself within the limits, and above them once an admin releases it in the console with a passkey. A second run submits nothing twice. One run submits 1,000 at most, all of them or none.",
     )
     .requiredOption("--organisation <id>", "whose payees they are")
     .addOption(modeOption())
@@ -98,7 +98,7 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     .addOption(
       new Option(
         "--rail <rail>",
-        "`book` to pay addresses by your own means too (default: as the payee is)",
+        "`book` to pay by your own means what the treasury would send, too (default: without that)",
       ).choices(RAILS.slice(0, 1)),
     );
   examples(submit, "holdfast payouts submit --organisation org_… --mode live");
@@ -110,17 +110,9 @@ function addSubmit(payouts: Command, tools: CommandLineTools): void {
     }),
     verb: (ctx, input) => submitPayouts(ctx, MACHINE, input),
     print: ({ data, has_more: hasMore }, { mode, payee, asset = "USDC" }) => {
-      const whom = payee === undefined ? "" : ` to ${payee} in ${asset}`;
-      if (data.length === 0) return `Nothing is owed${whom}, ${mode}.`;
-      const released = data.filter(({ rail }) => rail === "evm").length;
-      const submitted = data.length - released;
-      const said = [
-        ...(submitted > 0
-          ? [`${submitted} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.`]
-          : []),
-        ...(released > 0 ? [`${released} released, ${mode}. The server sends them.`] : []),
-      ];
-      const made = `${said.join("\n")}\n\n${rowsOf(data)}`;
+      const what = payee === undefined ? " that you pay by your own means" : ` to ${payee} in ${asset}`;
+      if (data.length === 0) return `Nothing is owed${what}, ${mode}.`;
+      const made = `${data.length} submitted, ${mode}. Pay them, then holdfast payouts mark-paid.\n\n${rowsOf(data)}`;
       return hasMore ? `${made}\n\n  More is owed: run it again.` : made;
     },
   });

@@ -1,7 +1,6 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { WalletTransaction } from "../../core/chain-transaction.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import type { Organisation } from "../../core/organisation.ts";
 import { submissionOf } from "../../core/passkey.ts";
 import {
   batchDigest,
@@ -38,7 +37,7 @@ import { payoutPosting } from "../payout-posting.ts";
 import { releasedOf, submittedOf } from "../rails/release.ts";
 import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
-import { type Asked, readBatch, refuseOtherBatch } from "./payout-batch.ts";
+import { type Asked, readBatch, readBatchByHand, refuseOtherBatch } from "./payout-batch.ts";
 
 type ScopeInput = { readonly organisation_id: string; readonly mode: Mode };
 
@@ -54,8 +53,9 @@ export type SubmitInput = ScopeInput &
 
 /**
  * Begins payouts: of all that is owed to a payee, or to each of the first thousand; all of them, or none. What goes
- * to an address on a treasury's chain is released instead, whatever the limits are: the answer shows it as owed, and the server
- * sends it. Whoever is owed nothing gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
+ * to an address on a treasury's chain a person releases instead, with a passkey and whatever the limits are: the answer shows it as
+ * owed, and the server sends it. The operator of the machine, who has no passkey, submits what people pay by their own means alone.
+ * Whoever is owed nothing gets no payout, so to run it twice submits nothing twice. `has_more` says that payees after them are owed something.
  */
 export async function submitPayouts(
   ctx: Context,
@@ -72,7 +72,12 @@ export async function submitPayouts(
   if (refused) return refused;
   const found = await ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "admin", { organisation_id, mode });
-    return isRefusal(scope) ? scope : { scope, batch: await readBatch(reader, scope, asked) };
+    if (isRefusal(scope)) return scope;
+    const isByHand = authority.kind === "machine" && asked.payee === undefined && rail === undefined;
+    return {
+      scope,
+      batch: await (isByHand ? readBatchByHand(reader, scope) : readBatch(reader, scope, asked)),
+    };
   });
   if (isRefusal(found)) return found;
   const { scope, batch } = found;
@@ -115,10 +120,16 @@ async function releasePayouts(
     decide(snapshot, now): Audited<readonly PayoutResource[]> {
       const owed = owedNow(payees, snapshot.payeeBalances);
       if (seen !== null && seen !== batchDigest(scope, owed)) return { answer: refuseOtherBatch() };
+      const placeIn = (one: PayeeName) =>
+        payees.findIndex(({ asset, payee }) => asset === one.asset && payee === one.payee);
+      const isSent = (one: PayeeName) =>
+        (rail ?? railOf(one.payee, snapshot.railStates[placeIn(one)] ?? null)) === "evm";
+      const sent = owed.find(isSent);
+      if (sent && authority.kind !== "person") return { answer: refuseWalletSends(sent) };
       const begun = owed.map((one) => {
-        const at = payees.findIndex(({ asset, payee }) => asset === one.asset && payee === one.payee);
+        const at = placeIn(one);
         const wait = snapshot.payoutWaits[at] ?? null;
-        return (rail ?? railOf(one.payee, snapshot.railStates[at] ?? null)) === "evm"
+        return isSent(one)
           ? releasedOf(scope, one, wait, snapshot.recordedAt)
           : submittedOf(scope, one, wait, { id: ids[at] ?? "", recordedAt: snapshot.recordedAt });
       });
@@ -129,10 +140,11 @@ async function releasePayouts(
       const used =
         authority.kind === "person"
           ? useApproval(
-              begun.some(({ isReleased }) => isReleased) ? signedWhatever(snapshot) : snapshot,
+              snapshot,
               submissionOf(authority.userId, batchDigest(scope, owed)),
               totalsOf(owed),
               now,
+              begun.some(({ isReleased }) => isReleased) ? BY_WALLET : null,
             )
           : [];
       if (isRefusal(used)) return { answer: used };
@@ -145,11 +157,15 @@ async function releasePayouts(
   });
 }
 
-/** What a wallet sends above its limits is signed, however little it is. */
-const signedWhatever = <Of extends { readonly organisation: Organisation }>(snapshot: Of): Of => ({
-  ...snapshot,
-  organisation: { ...snapshot.organisation, passkeyThreshold: 0n },
-});
+/** Why what a wallet sends is signed, however little it is. */
+const BY_WALLET = "is sent by a wallet, whatever its limits are";
+
+/** Above the wallet's limits a person with a passkey decides, and nobody instead of them. */
+const refuseWalletSends = ({ payee }: PayeeName): Refusal =>
+  refuse(
+    "passkey_required",
+    `What is owed to ${payee} is sent by the treasury: by itself within its limits, and above them, or after a payout that failed, once an admin releases it in the console with a passkey. To pay it by your own means, submit it with --rail book.`,
+  );
 
 /** Whoever is owed nothing is left out. */
 const owedNow = (

@@ -140,7 +140,7 @@ describe.skipIf(!isHere)("in the browser", () => {
       await page.goto(base + PAYEES);
       await rowOf(
         LARGE.payee,
-        "It is above the limit for one payout: a person submits it (2.00 USDC).",
+        "It is above the limit for one payout: an admin releases it in the console, with a passkey (2.00 USDC).",
       ).waitFor();
       await expectCare(PAYEES, "above-the-limit");
     },

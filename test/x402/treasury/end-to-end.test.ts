@@ -82,7 +82,6 @@ test(
     });
     const before = await shown();
 
-    await holdfast.run("payouts", "submit", ...account);
     // What is owed is paid out at the start, and not only once a minute.
     await treasury.server.kill();
     ({ base } = await holdfast.serve());

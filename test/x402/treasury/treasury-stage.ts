@@ -12,6 +12,7 @@ import { keepRailStates } from "../../../src/services/rails/states.ts";
 import type { Json } from "../../support/client.ts";
 import { type CommandLine, createCommandLine } from "../../support/command-line.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { submitSigned } from "../../support/passkeys.ts";
 import { createCaller, createStage, must, open, type Stage, settle, warrantIn } from "../../support/stage.ts";
 import { CHAIN_ID, type Chain, NETWORK_V2 } from "../chain.ts";
 import type { Node } from "../node.ts";
@@ -166,6 +167,9 @@ export async function openTreasuryStage(
   };
   return {
     ...{ ctx, stage, treasury, commands, reported, ...operator },
+    async submit() {
+      await submitSigned(ctx, stage.admin);
+    },
     ...expectationsOf(token, released, operator.payouts),
     async watch() {
       time += STEP_MS;
@@ -192,7 +196,7 @@ export async function openTreasuryStage(
   };
 }
 
-type Operator = Pick<TreasuryStage, "deposits" | "payouts" | "submit" | "resume" | "decide" | "reasons">;
+type Operator = Pick<TreasuryStage, "deposits" | "payouts" | "resume" | "decide" | "reasons">;
 
 /** What the operator sees and does on the command line. */
 function operatorOf(chain: Chain, commands: CommandLine, organisationId: string): Operator {
@@ -216,9 +220,6 @@ function operatorOf(chain: Chain, commands: CommandLine, organisationId: string)
       return data;
     },
     payouts: list,
-    async submit() {
-      await commands.json("payouts", "submit", ...account);
-    },
     resume,
     async decide() {
       const undecided = (await list("submitted")).filter(({ waits_for: why }) => why?.code === "decision");

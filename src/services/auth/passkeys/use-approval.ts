@@ -31,16 +31,20 @@ type Signatures = {
  * `passkey_required`.
  *
  * @param moved what is decided about, in each asset; what moves nothing needs no signature
+ * @param whatever why it is signed whatever the threshold is, as what is said of it; null where the threshold decides
  */
 export function useApproval(
   { organisation: { passkeyThreshold: threshold }, passkeyApproval: approval, passkeys }: Signatures,
   decided: SignedDecision,
   moved: readonly Priced[],
   now: number,
+  whatever: string | null = null,
 ): readonly Put[] | Refusal {
-  if (!moved.some((priced) => isAboveThreshold(threshold, priced))) return [];
+  const isAbove = moved.some((priced) => isAboveThreshold(threshold, priced));
+  const why = whatever ?? (isAbove ? `is above the passkey threshold ${threshold}` : null);
+  if (why === null) return [];
   const passkeyIds = countingOf(passkeys).map(({ id }) => id);
-  const unsigned = refuseUnsigned(threshold, decided, { approval, passkeyIds }, now);
+  const unsigned = refuseUnsigned(why, decided, { approval, passkeyIds }, now);
   if (unsigned) return unsigned;
   return approval ? [{ kind: "passkeyApproval", before: approval, row: { ...approval, usedAt: now } }] : [];
 }
