@@ -6,6 +6,11 @@ import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.
 
 /** How many connections reads may use. */
 export const SNAPSHOTS_MAX = 8;
+/**
+ * How many answers a snapshot remembers, roughly. Who asks for the same soon asks the server once; a long piece of work, which reads a
+ * table page after page, does not keep all of it in memory.
+ */
+const ANSWERS_MAX = 100;
 
 /** Asks statements in a snapshot, beside its readers. */
 type AskIn = <Result>(work: () => Result) => Promise<Result>;
@@ -29,6 +34,8 @@ type Snapshot = {
   /** Its transaction begins with the first statement that is read in it. */
   hasBegun: boolean;
   users: number;
+  /** How many reads are under way: each needs all of its answers at once. */
+  reading: number;
 };
 
 /**
@@ -50,18 +57,25 @@ export function createReadSnapshots(sessions: Sessions, replay: Replay, sqlReade
     // Who reads hears of it. A snapshot that nobody reads from has no other way to say it.
     session.catch(() => {});
     const snapshot = {
-      ...{ session, answers: new Map(), lacking: new Map(), fetching: null, hasBegun: false, users: 0 },
+      ...{ session, answers: new Map(), lacking: new Map(), fetching: null, hasBegun: false },
+      ...{ users: 0, reading: 0 },
     } as unknown as Snapshot;
     return Object.assign(snapshot, { reader: readerOf(snapshot) });
   }
 
   /** Reads as often as an answer is missing. */
   async function replayed<Result>(snapshot: Snapshot, work: () => Result): Promise<Result> {
-    for (;;) {
-      const done = replay.attempt(snapshot, work);
-      if (done) return done.result;
-      snapshot.fetching ??= fetch(snapshot);
-      await snapshot.fetching;
+    snapshot.reading += 1;
+    try {
+      for (;;) {
+        const done = replay.attempt(snapshot, work);
+        if (done) return done.result;
+        snapshot.fetching ??= fetch(snapshot);
+        await snapshot.fetching;
+      }
+    } finally {
+      snapshot.reading -= 1;
+      if (snapshot.reading === 0 && snapshot.answers.size > ANSWERS_MAX) snapshot.answers.clear();
     }
   }
 
