@@ -1,27 +1,18 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
-import type { Store } from "../../store/store.ts";
 
-/** How many may wait for the one that is under way. */
-const WAITING_MAX = 4;
+/** Whether such work is under way in this process. */
+let isUnderWay = false;
 
-type Line = { last: Promise<unknown>; length: number };
-const lines = new WeakMap<Store, Line>();
-
-/** Runs work that takes seconds of the processor, one at a time in this process. Where too many wait already, it is refused. */
-export async function oneAtATime<Result>(
-  store: Store,
-  work: () => Promise<Result>,
-): Promise<Result | Refusal> {
-  const line = lines.get(store) ?? { last: Promise.resolve(), length: 0 };
-  lines.set(store, line);
-  if (line.length > WAITING_MAX)
-    return refuse("rate_limit_exceeded", "Others are having proofs made; try again in a minute.");
-  line.length += 1;
-  const done = line.last.then(work);
-  line.last = done.catch(() => {});
+/**
+ * Runs work that takes seconds of the processor, one piece at a time in this process. Meanwhile others are refused, and do not wait: a
+ * person's request holds a snapshot of the ledger, which PostgreSQL ends where nothing is read from it for some seconds.
+ */
+export async function oneAtATime<Result>(work: () => Promise<Result>): Promise<Result | Refusal> {
+  if (isUnderWay) return refuse("rate_limit_exceeded", "Another proof is being made; try again in a minute.");
+  isUnderWay = true;
   try {
-    return await done;
+    return await work();
   } finally {
-    line.length -= 1;
+    isUnderWay = false;
   }
 }

@@ -33,7 +33,7 @@ export function proveSolvency(
   authority: Authority,
   input: ProofInput,
 ): Promise<SolvencyProof | Refusal> {
-  return oneAtATime(ctx.store, () =>
+  return oneAtATime(() =>
     fromCopy(ctx).store.read(async (reader) => {
       const scope =
         (input.asset === undefined ? null : refuseAsset("asset", input.asset)) ??
