@@ -12,8 +12,8 @@ const DELETE_OLD = `DELETE FROM heartbeats WHERE process IN (SELECT process FROM
   WHERE at < clock_timestamp() - interval '${KEPT}' LIMIT $1::int8 FOR UPDATE SKIP LOCKED)`;
 
 /**
- * The beats of a process: commits on the primary that do nothing but be seen. Whoever sees one sees all that was committed before it
- * began, so what a replica lacks is known without a clock of the server's, and without asking where its copy stands.
+ * The beats of a process: commits on the primary, made only so that they are seen. Whoever sees one sees all that was committed before
+ * it began. So it is known what a replica lacks, by our own clock, and without asking the replica how much it has copied.
  */
 export type Heartbeat = {
   /** Makes a beat that begins after the call. Answers its number. Whoever asks while one is under way shares the next. */

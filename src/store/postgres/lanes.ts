@@ -26,12 +26,12 @@ const UNREACHABLE_MS_MAX = 5_000;
  */
 const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "23505", "22012"]);
 
-/** Of these, those that tell nothing but that others were there. */
+/** Of these, those that say only that another transaction was in the way, and nothing of the command itself. */
 const OF_OTHERS: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 
-/** A lock that was not free in time, which is 2 s. */
+/** A lock was not free in time, which is 2 s. */
 const LOCK_TIMEOUT = "55P03";
-/** How long commands that share a transaction with such a one are tried apart from it. */
+/** How long after they came commands are still tried by themselves where they shared a transaction that got no lock. */
 const LOCKED_MS_MAX = 10_000;
 
 /** The index by which a key is claimed once. */
@@ -276,8 +276,8 @@ function createCommitter(
   }
 
   /**
-   * Gives those a turn that wait only for the organisation of another. Who waits too long is told so: a lock is waited for in vain
-   * much longer than a transaction takes.
+   * Commits the commands of each organisation by themselves, after a lock was not free in time: it may be the lock of one organisation,
+   * for which the commands of all others waited too. Commands that have waited for too long are refused.
    */
   async function commitByOrganisation(jobs: readonly Job[]): Promise<void> {
     const groups = organisationsOf(jobs);

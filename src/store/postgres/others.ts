@@ -4,7 +4,10 @@ import { arrayOf } from "./values.ts";
 
 /** How often it is asked what other processes have committed. */
 const ASK_MS = 1_000;
-/** How long a commit is remembered, by the database's clock. It may have been under way so long when its row was written. */
+/**
+ * How far back commits of others are looked for, by the database's clock. Their rows have the time at which they were written, and are
+ * seen only after the COMMIT, which may come so much later.
+ */
 const KEPT_MS = 60_000;
 /** How many old rows are deleted at a time. */
 const DELETED_MAX = 10_000;
@@ -15,7 +18,7 @@ const NEWS =
   "SELECT DISTINCT CASE WHEN version = $2::text THEN news END AS news FROM commits WHERE id = ANY($1::text[])";
 /** How many news are kept until somebody takes them. Of more it is only known that there are some. */
 const NEWS_MAX = 1_000;
-/** After so long without an answer, by the database's clock, there may be commits that are not remembered any more. */
+/** After so long without an answer, by the database's clock, there may be commits that are too old to be found. */
 const UNASKED_MS_MAX = KEPT_MS / 2;
 /** How far the database's clock may differ from ours between two times that it is asked, and how long it must have gone evenly. */
 const JUMP_MS = 30_000;

@@ -16,7 +16,7 @@ import {
 const LAG_MS_MAX = 5 * SECOND_MS;
 /** How long a replica may take to say which beat it has. After that it counts as away. */
 const ANSWER_MS_MAX = 2 * SECOND_MS;
-/** For how long a replica is left that was silent amid a read, although it may say which beat it has. */
+/** After a replica was silent amid a read, no read goes to it for so long, although it may still say which beat it has. */
 const LEFT_MS = 30 * SECOND_MS;
 /** How long it is waited before it is asked again whether a beat has come; the longest wait, and the first. */
 const AGAIN_MS = { first: 2, max: 50 };

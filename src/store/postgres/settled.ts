@@ -11,7 +11,7 @@ import { UnfitFault } from "./ledger-watch.ts";
  * has it and all before it. So where a connection was opened, which may be to a server that has crashed, one is made before anything is
  * read or written.
  *
- * @param heartbeat commits, on connections of which this is not asked
+ * @param heartbeat makes such a commit, on connections that need none before
  * @param opened how many connections have been opened
  */
 export function settled(
@@ -22,7 +22,10 @@ export function settled(
   /** How many connections had been opened when the last commit began that was answered. */
   let settledAt = -1;
 
-  /** Whatever is in its way is not the caller's: a commit of ours that waits for the standby keeps the next from its row. */
+  /**
+   * Makes the commit. Whatever it fails by counts as a lost connection, and never as a failure of what the caller wants to do: where the
+   * standby is away, an earlier commit of ours may still wait for it, and the next one finds the row locked.
+   */
   async function settle(): Promise<void> {
     const begunAt = opened();
     await heartbeat.beat().catch((error: unknown) => {
