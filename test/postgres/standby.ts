@@ -49,6 +49,7 @@ async function attempt(key: string): Promise<string | null> {
   if (answer === null || codeOf(answer) !== 201) return null;
   return warrantIn(answer).id;
 }
+const waitingForStandby = () => primary.run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
 const read = (id: string) =>
   instance.store
     .read((reader) => reader.warrants.find(id))
@@ -57,15 +58,32 @@ const read = (id: string) =>
       () => "failed",
     );
 
+test("a COMMIT whose wait for the standby was ended is not told before the standby has it", async () => {
+  // Connections that are there already, and on which it is asked what became of it.
+  await Promise.all(
+    Array.from({ length: 4 }, () => instance.store.read((reader) => reader.organisations.list())),
+  );
+  expect(await attempt(fresh("key"))).not.toBeNull();
+  await standby.kill();
+  const key = fresh("key");
+  const first = attempt(key);
+  await until("its COMMIT waits for the standby", async () => (await waitingForStandby()).length > 0);
+  await primary.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+  expect(await first).toBeNull();
+
+  await standby.start();
+  await primary.replicated();
+  expect(await until("its key is answered", () => attempt(key))).not.toBeNull();
+  const sql = connectTo(url, { max: 1 });
+  expect(await sql`SELECT 1 FROM idempotency_keys WHERE key = ${key}`).toHaveLength(1);
+});
+
 test("what the primary alone has after a crash is told to nobody before its standby has it too", async () => {
   expect(await attempt(fresh("key"))).not.toBeNull();
   await standby.kill();
   const key = fresh("key");
   const first = attempt(key);
-  await until("its COMMIT waits for the standby", async () => {
-    const waiting = await primary.run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-    return waiting.length > 0;
-  });
+  await until("its COMMIT waits for the standby", async () => (await waitingForStandby()).length > 0);
   await primary.kill();
   await primary.start();
   const sql = connectTo(url, { max: 1 });
