@@ -1,7 +1,7 @@
 /** Rows that an instance keeps from one batch to the next: what another instance has committed is heeded by the next command. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { SQL } from "bun";
-import type { KeyCaller } from "../../src/core/roles.ts";
+import { type KeyCaller, MODES } from "../../src/core/roles.ts";
 import type { SpendSession } from "../../src/core/session.ts";
 import { DAY_MS } from "../../src/core/time.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
@@ -12,7 +12,9 @@ import { createSchema } from "../../src/services/admin/schemas.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch, setPasskeyThreshold } from "../../src/services/admin/switches.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { lockStatements, locksOf } from "../../src/store/postgres/locks.ts";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
+import type { Scope } from "../../src/store/scope.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
@@ -235,15 +237,18 @@ function changeTables(table: string): Promise<void> {
   return migratePostgres(sql, { version: "0.1.0", newInstance }, [...postgresMigrations(), pending]);
 }
 
+/** How often a statement was ended since others were in its way. */
+const endedSoFar = async () =>
+  (await postgres.log()).match(/deadlock detected|due to lock timeout/g)?.length ?? 0;
 const lockScope = (position: bigint) => `SELECT 1 FROM scopes WHERE position = ${position} FOR NO KEY UPDATE`;
 
 test.each([
   ["of_scopes", (first: bigint) => lockScope(first), (_: bigint, second: bigint) => lockScope(second)],
   [
     "of_a_whole_organisation",
-    (_: bigint, second: bigint, id: string) =>
-      `SELECT 1 FROM organisations WHERE id = '${id}' FOR NO KEY UPDATE; ${lockScope(second)}`,
-    (first: bigint) => lockScope(first),
+    (first: bigint, second: bigint) => `${lockScope(first)}; ${lockScope(second)}`,
+    (_first: bigint, _second: bigint, id: string) =>
+      `SELECT 1 FROM organisations WHERE id = '${id}' FOR NO KEY UPDATE`,
   ],
 ])("a change of the tables locks in the order of batches %s", async (name, begin, goOn) => {
   const { stage } = await settingOf();
@@ -257,15 +262,18 @@ test.each([
     return row.turned === true;
   };
   await until("the second scope comes before the first in the table", isTurned);
+  const ended = await endedSoFar();
   const batch = await connectTo(url).reserve();
   await batch`BEGIN`;
-  await batch.unsafe(begin(first, second, stage.organisationId)).simple();
+  await batch.unsafe(begin(first, second)).simple();
   const changed = changeTables(name);
   await until("it waits for the batch", async () => (await waitingForLocks(watching)) > 0);
-  await batch.unsafe(goOn(first, second)).simple();
+  await batch.unsafe(goOn(first, second, stage.organisationId)).simple();
   await batch`COMMIT`;
   batch.release();
   await changed;
+  // Else it would have been tried again.
+  expect(await endedSoFar()).toBe(ended);
 });
 
 test("commands that come while a batch waits for its locks join it", async () => {
@@ -285,3 +293,50 @@ test("commands that come while a batch waits for its locks join it", async () =>
     commands: 4,
   });
 });
+
+/** Takes the locks of a batch again and again, as an instance does that always has something to do. */
+async function keepBusy(scope: Scope, isOver: () => boolean): Promise<void> {
+  const batch = await connectTo(url).reserve();
+  const locks = lockStatements(locksOf([{ scope, needs: {}, decide: () => ({ answer: null }) }]));
+  while (!isOver()) {
+    await batch`BEGIN`;
+    for (const { text, params } of locks) await batch.unsafe(text, [...params]);
+    // It works, while the other of its scope waits.
+    await Bun.sleep(5);
+    await batch`COMMIT`;
+  }
+  batch.release();
+}
+
+test("the kill switch does not wait for as long as instances take turns, in both modes", async () => {
+  const { stage, organisation } = await settingOf();
+  let isOver = false;
+  const busy = [...MODES, ...MODES].map((mode) =>
+    keepBusy({ organisationId: stage.organisationId, mode }, () => isOver),
+  );
+  await until("one of each mode waits", async () => (await waitingForLocks(watching)) === 2);
+  const before = here.store.figures().retries;
+  const switched = await setKillSwitch(here.ctx, MACHINE, { ...organisation, on: true }).finally(() => {
+    isOver = true;
+  });
+  await Promise.all(busy);
+  must(switched as never);
+  expect(here.store.figures().retries).toBe(before);
+});
+
+test.each(MODES)(
+  "the kill switch waits for a batch of the mode %s before it keeps others from the organisation",
+  async (mode) => {
+    const { stage, organisation } = await settingOf();
+    const letGo = await lockOutside(
+      sql,
+      `SELECT 1 FROM scopes WHERE organisation_id = '${stage.organisationId}' AND mode = '${mode}' FOR NO KEY UPDATE`,
+    );
+    const switched = setKillSwitch(here.ctx, MACHINE, { ...organisation, on: true });
+    await until("it waits", async () => (await waitingForLocks(watching)) > 0);
+    const share = `SELECT 1 FROM organisations WHERE id = '${stage.organisationId}' FOR SHARE NOWAIT`;
+    await (await lockOutside(watching, share))();
+    await letGo();
+    must((await switched) as never);
+  },
+);

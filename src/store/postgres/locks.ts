@@ -194,17 +194,15 @@ export const isWithin = ({ names, organisations, isWhole, scopes }: Locks, held:
 /**
  * The statements that take locks, in an order that is the same for all batches, so that no two of them wait for each other. The last one
  * answers how the organisations stand (`standingOf`).
+ *
+ * Scopes come before organisations. Many batches may share the lock of an organisation, and who wants it alone would wait for as long as
+ * any of them has it: where instances take turns, for ever. Of a scope only one batch has the lock, and the others queue for it. So a
+ * batch that writes rows of a whole organisation queues for both of its scopes, and then nobody shares its lock.
  */
-export function lockStatements({ names, organisations, isWhole, scopes }: Locks): readonly Statement[] {
-  const sorted = (list: ReadonlySet<string>) => [...list].sort();
+export function lockStatements(locks: Locks): readonly Statement[] {
+  const { names, organisations } = locks;
   const named = arrayOf("text", sorted(names));
   const owners = arrayOf("text", sorted(organisations));
-  const [ofScopes, modes] = [0, 1].map((part) =>
-    arrayOf(
-      "text",
-      sorted(scopes).map((key) => key.split(" ")[part]),
-    ),
-  );
   return [
     ...(names.size === 0
       ? []
@@ -222,13 +220,13 @@ export function lockStatements({ names, organisations, isWhole, scopes }: Locks)
       ? []
       : [
           {
-            text: `SELECT 1 FROM organisations WHERE id = ANY($1::text[]) ORDER BY id FOR ${isWhole ? "NO KEY UPDATE" : "SHARE"}`,
-            params: [owners],
-          },
-          {
             text: `SELECT 1 FROM scopes WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[]))
               ORDER BY position FOR NO KEY UPDATE`,
-            params: [ofScopes, modes],
+            params: columnsOf(lockedScopes(locks)),
+          },
+          {
+            text: `SELECT 1 FROM organisations WHERE id = ANY($1::text[]) ORDER BY id FOR ${locks.isWhole ? "NO KEY UPDATE" : "SHARE"}`,
+            params: [owners],
           },
         ]),
     {
@@ -237,6 +235,23 @@ export function lockStatements({ names, organisations, isWhole, scopes }: Locks)
     },
   ];
 }
+
+const sorted = (list: ReadonlySet<string>): readonly string[] => [...list].sort();
+
+/** The scopes that are locked: where rows of whole organisations are written, all that these have. */
+const lockedScopes = ({ organisations, isWhole, scopes }: Locks): ReadonlySet<string> =>
+  isWhole
+    ? scopes.union(new Set([...organisations].flatMap((id) => MODES.map((mode) => `${id} ${mode}`))))
+    : scopes;
+
+/** Scopes as two parameters: the list of their organisations, and that of their modes. */
+const columnsOf = (scopes: ReadonlySet<string>): readonly unknown[] =>
+  [0, 1].map((part) =>
+    arrayOf(
+      "text",
+      sorted(scopes).map((key) => key.split(" ")[part]),
+    ),
+  );
 
 /** How the organisations stand that a batch has locked. */
 export type Standing = {
@@ -269,23 +284,11 @@ export function standingOf(answer: Answer | undefined): Standing {
  *
  * @param changesKept whether it has changed rows that are kept between batches: then these have a new revision
  */
-export function recordedStatement(
-  { organisations: owners, isWhole, scopes }: Locks,
-  at: number,
-  changesKept: boolean,
-): Statement {
-  const ofWhole = isWhole ? [...owners].flatMap((id) => MODES.map((mode) => `${id} ${mode}`)) : [];
-  const noted = [...scopes.union(new Set(ofWhole))].sort();
-  const [organisations, modes] = [0, 1].map((part) =>
-    arrayOf(
-      "text",
-      noted.map((key) => key.split(" ")[part]),
-    ),
-  );
+export function recordedStatement(locks: Locks, at: number, changesKept: boolean): Statement {
   return {
     text: `UPDATE scopes SET recorded_at = greatest(recorded_at, $3::int8), revision = revision + $4::int8
       WHERE (organisation_id, mode) IN (SELECT * FROM unnest($1::text[], $2::text[]))
         AND (recorded_at < $3::int8 OR $4::int8 > 0)`,
-    params: [organisations, modes, BigInt(at), changesKept ? 1n : 0n],
+    params: [...columnsOf(lockedScopes(locks)), BigInt(at), changesKept ? 1n : 0n],
   };
 }

@@ -196,7 +196,7 @@ async function apply(
   await setLockTimeout(connection, TABLE_WAIT_MS_MAX);
   // A batch locks rows of these before it uses other tables (`locks.ts`). Those under way end first, so that none of them waits for a
   // table that is being changed while the change waits for the batch.
-  if (applied.size > 0) await connection.unsafe("LOCK TABLE locks, organisations, scopes IN EXCLUSIVE MODE");
+  if (applied.size > 0) await connection.unsafe("LOCK TABLE locks, scopes, organisations IN EXCLUSIVE MODE");
   for (const [index, { name, sql, hash }] of pending.entries()) {
     try {
       await connection.unsafe(sql).simple();
