@@ -650,43 +650,59 @@ test("a job whose locks are not free gives its connection back as it was", async
   expect(await one.store.extendLog(1)).toBe(1);
 });
 
-test("a content is not deleted while another instance begins to rely on it", async () => {
+/** What a batch sends that relies on some contents, and gives up others, or the same ones. */
+function ofContents(relied: readonly string[], givenUp: readonly string[]): readonly Statement[] {
   const rely = 'insert or rollback into "contents" ("hash", "bytes") values (?, ?) on conflict do nothing';
-  const relying = (hash: string, position: number) => {
-    const buffer = createWriteBuffer([position]);
-    buffer.add(rely, [hash, new Uint8Array([1])]);
-    return buffer.take();
-  };
-  const deleting = (hash: string) => {
-    const buffer = createWriteBuffer([]);
-    const run = (text: string) => ({ run: (...values: SqlValue[]) => buffer.add(text, values) });
-    deletionOfUnkept({ prepare: run } as never)(hash);
-    return buffer.take();
-  };
-  const send = async (connection: Pick<SQL, "unsafe">, statements: readonly Statement[]) => {
-    for (const { text, params } of statements) await connection.unsafe(text, params as unknown[]);
-  };
+  const buffer = createWriteBuffer(relied.map((_, at) => lastContent - at));
+  lastContent -= relied.length;
+  for (const hash of relied) buffer.add(rely, [hash, new Uint8Array([1])]);
+  const run = (text: string) => ({ run: (...values: SqlValue[]) => buffer.add(text, values) });
+  for (const hash of givenUp) deletionOfUnkept({ prepare: run } as never)(hash);
+  return buffer.take();
+}
+/** A position that no content has yet; nor has one below it. */
+let lastContent = -1;
+
+const send = async (connection: Pick<SQL, "unsafe">, statements: readonly Statement[]) => {
+  for (const { text, params } of statements) await connection.unsafe(text, params as unknown[]);
+};
+
+test("a content is not deleted while another instance begins to rely on it", async () => {
   const isThere = async (hash: string) =>
     (await counted(`SELECT count(*) FROM contents WHERE hash = '${hash}'`)) === 1;
   const [relier, deleter] = [await sql.reserve(), await sql.reserve()];
   const isWaiting = () => until("one waits for the other", async () => (await waitingForLocks(sql)) > 0);
 
-  await send(sql, relying("first", -1));
+  await send(sql, ofContents(["first"], []));
   await deleter`BEGIN`;
-  await send(deleter, deleting("first"));
-  const relied = send(relier, relying("first", -2));
+  await send(deleter, ofContents([], ["first"]));
+  const relied = send(relier, ofContents(["first"], []));
   await isWaiting();
   await deleter`COMMIT`;
   await relied;
   expect(await isThere("first")).toBe(true);
 
   await relier`BEGIN`;
-  await send(relier, relying("first", -3));
-  const deleted = send(deleter, deleting("first"));
+  await send(relier, ofContents(["first"], []));
+  const deleted = send(deleter, ofContents([], ["first"]));
   await isWaiting();
   await relier`COMMIT`;
   await deleted;
   for (const connection of [relier, deleter]) connection.release();
+});
+
+test("two batches that rely on a content and give it up too do not wait for each other", async () => {
+  await send(sql, ofContents(["hot"], []));
+  const connections = [await sql.reserve(), await sql.reserve()];
+  for (let round = 0; round < 5; round++)
+    await Promise.all(
+      connections.map(async (connection) => {
+        await connection`BEGIN`;
+        await send(connection, ofContents(["hot"], ["hot"]));
+        await connection`ROLLBACK`;
+      }),
+    );
+  for (const connection of connections) connection.release();
 });
 
 test("what belongs to a whole organisation is changed by one mode at a time", async () => {

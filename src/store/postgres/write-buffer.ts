@@ -23,7 +23,9 @@ export type WriteBuffer = {
 
 /** Rows that go through one statement together; or what was written by hand, one by one. */
 type RowGroup = { readonly plan: WritePlan; readonly rows: unknown[][] };
-type Group = RowGroup | { readonly byHand: readonly Statement[] };
+type ByHand = { readonly byHand: readonly Statement[]; readonly givenUp: Content | null };
+type Group = RowGroup | ByHand;
+type Content = { readonly table: string; readonly hash: unknown };
 
 /** A session is written by every warrant that it pays for. Only the last of these rows is sent. */
 const LAST_ROW_ONLY: ReadonlySet<string> = new Set(["spend_sessions"]);
@@ -67,10 +69,11 @@ export function createWriteBuffer(positions: readonly number[]): WriteBuffer {
       return place;
     },
     take() {
-      const writes = groups.all().flatMap((group) => ("byHand" in group ? group.byHand : writesOf(group)));
+      const all = groups.all();
+      const writes = all.flatMap((group) => ("byHand" in group ? group.byHand : writesOf(group)));
       groups = createGroups();
       taken = used;
-      return writes;
+      return [...lockedAtOnce(all), ...writes];
     },
     reset() {
       groups = createGroups();
@@ -82,18 +85,39 @@ export function createWriteBuffer(positions: readonly number[]): WriteBuffer {
 const encoded = (value: unknown): unknown =>
   typeof value === "number" || typeof value === "boolean" ? BigInt(value) : value;
 
-function byHand(text: string, values: readonly SqlValue[]): readonly Statement[] {
+function byHand(text: string, values: readonly SqlValue[]): ByHand {
   const statement = toPostgres(text).bind(values);
   const [, table] = DELETES_CONTENT.exec(text) ?? [];
-  if (table === undefined) return [statement];
-  return [
-    { text: `SELECT 1 FROM ${table} WHERE hash = $1::text FOR UPDATE`, params: [values[0]] },
-    statement,
-  ];
+  if (table === undefined) return { byHand: [statement], givenUp: null };
+  const [hash] = values;
+  const lock = { text: `SELECT 1 FROM ${table} WHERE hash = $1::text FOR UPDATE`, params: [hash] };
+  return { byHand: [lock, statement], givenUp: { table, hash } };
 }
 
-function writesOf({ plan, rows }: RowGroup): readonly Statement[] {
-  const { kind, table, text, lists, keeps, given } = plan;
+/**
+ * Locks the contents that a batch relies on and also gives up, such as one that new answers have as well as old ones. Two batches that
+ * shared the lock of one, and then wanted it alone, would wait for each other.
+ */
+function lockedAtOnce(groups: readonly Group[]): readonly Statement[] {
+  const givenUp = groups.flatMap((group) => ("byHand" in group && group.givenUp ? [group.givenUp] : []));
+  if (givenUp.length === 0) return [];
+  return [...SHARED_CONTENT].flatMap((table) => {
+    const relied = new Set(
+      groups.flatMap((group) => ("rows" in group && group.plan.table === table ? hashesIn(group) : [])),
+    );
+    const hashes = new Set(givenUp.filter((one) => one.table === table).map(({ hash }) => hash));
+    const both = [...hashes.intersection(relied)].sort();
+    const text = `SELECT 1 FROM ${table} WHERE hash = ANY($1::text[]) ORDER BY hash FOR UPDATE`;
+    return both.length === 0 ? [] : [{ text, params: [arrayOf("text", both)] }];
+  });
+}
+
+const hashesIn = ({ plan, rows }: RowGroup): readonly unknown[] =>
+  rows.map((row) => row[plan.given.get("hash") as number]);
+
+function writesOf(group: RowGroup): readonly Statement[] {
+  const { plan, rows } = group;
+  const { kind, table, text, lists, keeps } = plan;
   const params = lists.map(({ type }, at) =>
     arrayOf(
       type,
@@ -102,7 +126,7 @@ function writesOf({ plan, rows }: RowGroup): readonly Statement[] {
   );
   if (kind === "update") return [counted(text, params, rows.length)];
   if (!keeps || !SHARED_CONTENT.has(table)) return [{ text, params }];
-  const hashes = [...new Set(rows.map((row) => row[given.get("hash") as number]))];
+  const hashes = [...new Set(hashesIn(group))];
   const found = `SELECT DISTINCT hash FROM (SELECT hash FROM ${table} WHERE hash = ANY($1::text[]) FOR KEY SHARE) AS there`;
   return [{ text, params }, counted(found, [arrayOf("text", hashes)], hashes.length)];
 }
@@ -171,8 +195,8 @@ function createGroups() {
 
   return {
     all: () => groups,
-    addByHand(writes: readonly Statement[]): void {
-      groups.push({ byHand: writes });
+    addByHand(written: ByHand): void {
+      groups.push(written);
       first = groups.length;
     },
     add(plan: WritePlan, row: unknown[]): void {
