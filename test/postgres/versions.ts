@@ -4,7 +4,9 @@ import { SQL } from "bun";
 import { migratePostgres, postgresMigrations } from "../../src/store/postgres/migrate.ts";
 import type { Installation } from "../support/executable.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
+import { createStage, must, open as openWarrant } from "../support/stage.ts";
 import { type Buyer, createBuyer, installed, settingsOn } from "./installed.ts";
+import { openInstance } from "./store-context.ts";
 
 const TEST_MS = 120_000;
 /** Tables that a batch uses first, amid its work and at its end. */
@@ -81,6 +83,47 @@ test(
     const [{ after }] = await sql`SELECT count(*) AS after FROM warrants`;
     expect(after).toBe(opened + 1n);
     await expect(program.json("organisations", "list")).rejects.toThrow(`HOLDFAST_DATABASE: ${TOO_OLD}`);
+  },
+  TEST_MS,
+);
+
+test(
+  "nor does one that is too old extend the log or forget anything, although nobody asks anything of it",
+  async () => {
+    const url = await postgres.createDatabase();
+    const all = [await openInstance(url), await openInstance(url), await openInstance(url)] as const;
+    const watching = new SQL(url, { max: 1 });
+    try {
+      const [{ ctx }] = all;
+      const stage = await createStage(ctx as never);
+      must(await openWarrant(stage, stage.operator));
+      expect(await all[0].store.extendLog(1)).toBe(1);
+      must(await openWarrant(stage, stage.operator));
+      await watching`UPDATE instances SET version = '0.2.0', oldest_writer = '0.2.0'`;
+      const kept = async () =>
+        (
+          await watching`SELECT (SELECT count(*) FROM trace WHERE leaf_index IS NOT NULL)::int4 AS leaves,
+          (SELECT count(*) FROM idempotency_keys)::int4 AS keys, (SELECT count(*) FROM log_checkpoints)::int4 AS checkpoints`
+        )[0];
+      const before = await kept();
+      const later = Number.MAX_SAFE_INTEGER;
+      const asked = [
+        () => all[0].store.extendLog(1),
+        () => all[1].store.keepCheckpoint({ size: 1, root: new Uint8Array(32), note: "" }),
+        () =>
+          all[2].store.forget(
+            { idempotencyKeysBefore: later, endedBefore: later, deliveriesBefore: later },
+            9,
+          ),
+      ];
+      for (const ask of asked)
+        await expect(ask()).rejects.toThrow("This instance stops, and nothing was done.");
+      expect(await kept()).toEqual(before);
+      for (const { store } of all) expect((await store.unfit).message).toBe(TOO_OLD);
+    } finally {
+      for (const { close } of all) await close();
+      await watching.close();
+    }
   },
   TEST_MS,
 );
