@@ -139,6 +139,30 @@ test("the lease of one that is cut off is taken at its end and no sooner, and it
   expect([holds(one), holds(other)]).toEqual([false, true]);
 });
 
+test("what a dead one has is taken in time although the database's clock was set back; what a live one has is not", async () => {
+  const [one, other, third] = [await start(), await start(), await start()];
+  await takes(one, "of the dead");
+  await takes(other, "of the living");
+  const work = other.instances.owning("wrt_1", () => new Promise(() => {}));
+  work.catch(() => {});
+  await until("its work is known", async () => (await third.instances.owned(["wrt_1"])).size === 1);
+  for (const name of ["of the dead", "of the living"]) expect(holds(third, name)).toBe(false);
+  one.proxy.hold("to server");
+  await until("its last renewal has ended", () => !holds(one, "of the dead"));
+  // As if an hour of the database's clock were yet to come again.
+  const sql = connectTo(database);
+  await sql`UPDATE leases SET until = until + interval '1 hour' WHERE isfinite(until)`;
+  await sql`UPDATE instances_running SET seen_until = seen_until + interval '1 hour'`;
+  await takes(third, "of the dead");
+  expect(holds(other, "of the living")).toBe(true);
+  expect([...(await third.instances.owned(["wrt_1"]))]).toEqual(["wrt_1"]);
+  await until("the dead one is gone", async () => {
+    const rows: { id: string }[] = await sql`SELECT id FROM instances_running`;
+    return !rows.some(({ id }) => id === one.id());
+  });
+  expect(other.standings).toEqual([]);
+});
+
 test("one that was stopped for long holds nothing from the first moment on", async () => {
   const one = await start();
   await takes(one);

@@ -9,6 +9,9 @@ const JOINING = "joining";
 
 const ahead = (ms: number): string => `${ms} milliseconds`;
 
+/** No end is so many times as far ahead as one that was just written: where one is, the database's clock has been set back. */
+const FAR = 5;
+
 /**
  * Inserts the row of a new instance and deletes those of dead ones. Answers the ids of all that are alive, the new one last.
  *
@@ -58,6 +61,9 @@ type Renewed = {
 /**
  * Moves the ends of an instance and of its leases on, takes the leases that nobody has, and deletes the rows of dead instances, in
  * one round trip. Answers null where the instance itself is dead.
+ *
+ * Where the database's clock was set back, as by a failover to a server whose clock is behind, an instance that has died would be
+ * believed until that clock has caught up. So ends that are too far ahead are brought near: who is alive moves its own on before that.
  */
 export async function renewInstance(
   sql: SQL,
@@ -67,14 +73,22 @@ export async function renewInstance(
     aheadMs,
   }: { readonly id: string; readonly names: readonly string[]; readonly aheadMs: number },
 ): Promise<Renewed | null> {
-  const [renewed, taken, , live] = await Promise.all([
+  const near = ahead(aheadMs);
+  const far = ahead(FAR * aheadMs);
+  const [, , renewed, taken, , live] = await Promise.all([
     sql`
-      UPDATE instances_running SET seen_until = clock_timestamp() + ${ahead(aheadMs)}::interval
+      UPDATE instances_running SET seen_until = clock_timestamp() + ${near}::interval
+      WHERE seen_until > clock_timestamp() + ${far}::interval`.execute(),
+    sql`
+      UPDATE leases SET until = clock_timestamp() + ${near}::interval
+      WHERE until > clock_timestamp() + ${far}::interval`.execute(),
+    sql`
+      UPDATE instances_running SET seen_until = clock_timestamp() + ${near}::interval
       WHERE id = ${id} AND seen_until > clock_timestamp() RETURNING id`.execute(),
     // In one order, so that two instances never wait for each other.
     sql`
       INSERT INTO leases AS l (name, instance, token, until)
-      SELECT name, ${id}::text, 1, clock_timestamp() + ${ahead(aheadMs)}::interval
+      SELECT name, ${id}::text, 1, clock_timestamp() + ${near}::interval
       FROM unnest(${sql.array([...names].sort(), "TEXT")}::text[]) AS name
       WHERE EXISTS (SELECT 1 FROM instances_running WHERE id = ${id}::text AND seen_until > clock_timestamp())
       ON CONFLICT (name) DO UPDATE SET
