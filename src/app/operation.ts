@@ -98,24 +98,29 @@ export function startOperation(options: OperationOptions): RunningOperation {
     const readable = database?.isReachable !== false && (await isReadable(reading));
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
+    const [found, replicas] = await Promise.all([
+      audit.outcome(),
+      database?.isReachable ? options.database?.replicas() : null,
+    ]);
     return {
       ledger: { readable, writable: written?.lastOutcome !== "failed" && !ctx.instances.isLost() },
       freeBytes: folder === null ? null : freeBytesOf(folder),
       jobs,
-      audit: await audit.outcome(),
+      audit: found,
       // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
       treasuries: options.treasuries(),
       database,
+      replicas: replicas ?? [],
     };
   };
   const ofLedger = ledgerReading(options);
   const figures = async (): Promise<Figures> => {
     const known = await vitals();
-    const { jobs, audit, freeBytes, database } = known;
+    const { jobs, audit, freeBytes, database, replicas } = known;
     return {
       ...(await ofLedger()),
-      ...{ jobs, audit, freeBytes },
+      ...{ jobs, audit, freeBytes, database, replicas },
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
       places: MODES.map((mode) => ({ mode, ...ctx.places.figures(mode) })),
@@ -124,7 +129,6 @@ export function startOperation(options: OperationOptions): RunningOperation {
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
       treasuries: known.treasuries,
-      ...{ database, replicas: database?.isReachable ? ((await options.database?.replicas()) ?? []) : [] },
     };
   };
   return {

@@ -103,9 +103,7 @@ export async function openDatabase(
   options: Options = {},
 ): Promise<OpenedDatabase> {
   // The engine is loaded by those alone who ask for it.
-  const { problemAt, problemOfOpening, problemOfReplica, replicasOf } = await import(
-    "../store/postgres/server.ts"
-  );
+  const { problemAt, problemOfOpening, problemOfReplica } = await import("../store/postgres/server.ts");
   const problem = await problemAt(address, GIVEN.version, GIVEN.now);
   if (problem !== null) throw refuseField("HOLDFAST_DATABASE", problem);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
@@ -121,7 +119,7 @@ export async function openDatabase(
   const database = {
     figures: store.figures,
     lastAudit: store.lastAudit,
-    replicas: () => replicasOf(address, GIVEN.version),
+    replicas: store.replicas,
     auditCopies: { ...auditCopies, removeLeft: () => removeLeftCopies(auditCopies.folder) },
   };
   const { connectionOptions } = await import("../store/postgres/address.ts");

@@ -1,5 +1,5 @@
 import type { ClockDisagreement } from "./clock.ts";
-import type { DatabaseFigures } from "./database.ts";
+import type { DatabaseFigures, ReplicaFigures } from "./database.ts";
 import type { Judgement, SeenTreasury } from "./solvency/judgement.ts";
 import { SECOND_MS } from "./time.ts";
 
@@ -45,6 +45,8 @@ export type Vitals = {
   readonly treasuries: readonly SeenTreasury[];
   /** Null where the ledger is in the data folder. */
   readonly database: DatabaseFigures | null;
+  /** The servers that copy the database's, as that reports them. */
+  readonly replicas: readonly ReplicaFigures[];
 };
 
 /** The answer of `/readyz`. A check's message says what is wrong, or not known. Anybody may read it, so it holds nothing secret. */
@@ -81,17 +83,26 @@ export function readinessOf(vitals: Vitals): Readiness {
 }
 
 /** A ledger in the data folder has no such check. */
-function databaseChecks({ database }: Vitals): Readiness["checks"] {
+function databaseChecks({ database, replicas }: Vitals): Readiness["checks"] {
   if (database === null) return [];
   const { isReachable, roundTripMs, lanes, busy, waiting, retries, readReplicas } = database;
   if (!isReachable) return [{ name: "database", ok: false, message: "The database does not answer." }];
   const answered = roundTripMs === null ? "" : `It answered in ${Math.ceil(roundTripMs)} ms; `;
-  const said = `${answered}${busy} of ${lanes} lanes are busy, ${waiting} commands wait, ${retries} transactions were made again.`;
+  const said = [
+    `${answered}${busy} of ${lanes} lanes are busy, ${waiting} commands wait, ${retries} transactions were made again.`,
+  ];
+  if (replicas.length > 0) said.push(`It reports ${replicas.length} replicas${lateWords(replicas)}.`);
   // Without a replica its reads go to the primary, and everybody is served.
-  const used = readReplicas.filter(({ state }) => state === "in_use").length;
-  const message =
-    readReplicas.length === 0 ? said : `${said} Reads go to ${used} of ${readReplicas.length} replicas.`;
-  return [{ name: "database", ok: true, message }];
+  const used = readReplicas.filter(({ state }) => state === "in_use");
+  if (readReplicas.length > 0)
+    said.push(`Reads go to ${used.length} of ${readReplicas.length} replicas${lateWords(used)}.`);
+  return [{ name: "database", ok: true, message: said.join(" ") }];
+}
+
+/** How late the latest of some replicas is; nothing where that is not known of any. */
+function lateWords(replicas: readonly { readonly lagMs: number | null }[]): string {
+  const lags = replicas.flatMap(({ lagMs }) => (lagMs === null ? [] : [lagMs]));
+  return lags.length === 0 ? "" : `, the latest of them by ${Math.ceil(Math.max(...lags))} ms`;
 }
 
 /** A chain that does not answer keeps nobody from being served, so that is said, and is no failure. */

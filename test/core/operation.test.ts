@@ -22,7 +22,7 @@ const WELL: Vitals = {
   audit: { disagreements: 0, endedAt: 1, durationMs: 1 },
   clock: null,
   treasuries: [],
-  database: null,
+  ...{ database: null, replicas: [] },
 };
 
 const TREASURY = { mode: "live", asset: "USDC", chain: "eip155:8453" } as const;
@@ -79,7 +79,21 @@ describe("a ledger in a database", () => {
       ],
     });
     expect(ready).toBeTrue();
-    expect(checks.find(({ name }) => name === "database")?.message).toEndWith("Reads go to 1 of 3 replicas.");
+    expect(checks.find(({ name }) => name === "database")?.message).toEndWith(
+      "Reads go to 1 of 3 replicas, the latest of them by 1 ms.",
+    );
+  });
+
+  test("says how late the replicas are that the server reports", () => {
+    const replica = { name: "walreceiver", isSynchronous: true };
+    const messageOf = (...lags: readonly (number | null)[]) => {
+      const replicas = lags.map((lagMs) => ({ ...replica, lagMs }));
+      const { checks } = readinessOf({ ...WELL, freeBytes: null, database: DATABASE, replicas });
+      return checks.find(({ name }) => name === "database")?.message?.replace(/.*made again\.\s*/, "");
+    };
+    expect(messageOf()).toBe("");
+    expect(messageOf(null)).toBe("It reports 1 replicas.");
+    expect(messageOf(0, 12.3, null)).toBe("It reports 3 replicas, the latest of them by 13 ms.");
   });
 
   test("is not ready where the database does not answer", () => {

@@ -23,7 +23,7 @@ beforeEach(async () => {
   vitals = {
     ...{ ledger: { readable: true, writable: true }, freeBytes: null, jobs: [], audit: null, clock: null },
     treasuries: [],
-    database: null,
+    ...{ database: null, replicas: [] },
   };
 });
 afterEach(() => ctx.close());

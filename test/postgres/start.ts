@@ -4,8 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type PostgresAddress, parsePostgresAddress } from "../../src/store/postgres/address.ts";
-import { problemAt, replicasOf } from "../../src/store/postgres/server.ts";
+import { SQL } from "bun";
+import {
+  connectionOptions,
+  type PostgresAddress,
+  parsePostgresAddress,
+} from "../../src/store/postgres/address.ts";
+import { createSessions, PATIENCE } from "../../src/store/postgres/client.ts";
+import { reportedReplicas } from "../../src/store/postgres/reported-replicas.ts";
+import { problemAt } from "../../src/store/postgres/server.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
 import { LOCALHOST_CERTIFICATE } from "../support/tls.ts";
 import { until } from "../support/until.ts";
@@ -151,16 +158,25 @@ test(
   "a replica is refused, and its server says how late it is",
   async () => {
     const replica = await postgres.addSynchronousReplica();
+    const reportedAt = (port: number) =>
+      reportedReplicas(
+        createSessions(
+          new SQL({ ...connectionOptions({ ...here(), port }, VERSION), max: 1, connectionTimeout: 2 }),
+          PATIENCE,
+        ),
+        () => performance.now(),
+      );
+    const reported = reportedAt(postgres.port);
     try {
       expect(await problem(addressOf(replica.url()))).toStartWith("the server is a replica");
-      const [found, ...more] = await replicasOf(here(), VERSION);
+      const [found, ...more] = await reported();
       expect(more).toEqual([]);
       expect(found).toMatchObject({ name: "walreceiver", isSynchronous: true });
-      await until("it has everything", async () => (await replicasOf(here(), VERSION))[0]?.lagMs === 0);
+      await until("it has everything", async () => (await reported())[0]?.lagMs === 0);
     } finally {
       await replica.close();
     }
-    expect(await replicasOf({ ...here(), port: 1 }, VERSION)).toEqual([]);
+    expect(await reportedAt(1)()).toEqual([]);
   },
   TEST_MS,
 );

@@ -1,5 +1,4 @@
 import { SQL } from "bun";
-import type { ReplicaFigures } from "../../core/database.ts";
 import { rootCause } from "../../core/errors.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
 import { sqlStateOf } from "./client.ts";
@@ -143,28 +142,6 @@ async function withConnection<Result>(
   } finally {
     clearTimeout(timer);
     await sql.close({ timeout: 0 });
-  }
-}
-
-/**
- * The replicas that a server reports; none where it reports none, cannot be asked, or does not tell this user. Those of one name
- * are one, which is as late as the latest of them.
- */
-export async function replicasOf(
-  address: PostgresAddress,
-  version: string,
-): Promise<readonly ReplicaFigures[]> {
-  try {
-    // Where a replica has everything, the server soon says no lag at all.
-    return await withConnection(connectionOptions(address, version), async (sql) => [
-      ...(await sql<ReplicaFigures[]>`
-        SELECT application_name AS name, bool_and(sync_state IN ('sync', 'quorum')) AS "isSynchronous",
-          max(CASE WHEN replay_lsn >= pg_current_wal_flush_lsn() THEN 0
-            ELSE extract(epoch FROM replay_lag) * 1000 END)::float8 AS "lagMs"
-        FROM pg_stat_replication WHERE state IS NOT NULL GROUP BY application_name ORDER BY application_name`),
-    ]);
-  } catch {
-    return [];
   }
 }
 

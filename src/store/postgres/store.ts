@@ -1,5 +1,5 @@
 import { SQL } from "bun";
-import type { DatabaseFigures, ReadReplicaState } from "../../core/database.ts";
+import type { DatabaseFigures, ReadReplicaState, ReplicaFigures } from "../../core/database.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createApply } from "../sql/apply.ts";
 import type { SqlDatabase } from "../sql/database.ts";
@@ -26,6 +26,7 @@ import { followOthers } from "./others.ts";
 import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createReplicas } from "./replicas.ts";
+import { reportedReplicas } from "./reported-replicas.ts";
 import { settled } from "./settled.ts";
 import { createWork } from "./work.ts";
 
@@ -61,6 +62,8 @@ export interface PostgresStore extends Store {
   /** Begins to follow the replicas, and resolves when it is known how they stand. A read that may go to one begins it too. */
   followReplicas(): Promise<void>;
   readonly lastAudit: LastAudit;
+  /** The replicas that the server reports. */
+  replicas(): Promise<readonly ReplicaFigures[]>;
   /** Resolves once this process must not go on with the ledger. From then on nothing is read or written. */
   readonly unfit: LedgerWatch["unfit"];
 }
@@ -142,6 +145,7 @@ export async function openPostgresStore(
     figures: () => ({ ...lanes.figures, ...sessions.health, ...replicas.figures() }),
     followReplicas: replicas.start,
     lastAudit: lastAuditIn(whileFit(sessions, watch)),
+    replicas: reportedReplicas(whileFit(sessions, watch), steadyNow),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
     ...createWork(lanes, parts, watch),
