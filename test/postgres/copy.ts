@@ -15,7 +15,7 @@ import { digestedTables } from "../../src/store/sqlite/fill-digests.ts";
 import { hasLedger, ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
 import { type KeptLedger, replayAll, showAll } from "../store/ledgers/kept-ledger.ts";
-import { createTestContext } from "../support/context.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { buildFullLedger } from "../support/full-ledger.ts";
 import { must } from "../support/organisations.ts";
@@ -25,6 +25,7 @@ import { SCRIPTED } from "../support/stage.ts";
 import { copiesIn } from "../support/temporary.ts";
 import { until } from "../support/until.ts";
 import { createConnections, through } from "./connections.ts";
+import { openInstance } from "./store-context.ts";
 
 const TEST_MS = 120_000;
 /** How many warrants the large ledger has. A million were copied by hand: see docs/postgresql, "Move a ledger". */
@@ -153,6 +154,42 @@ describe("there and back", () => {
   );
 
   test(
+    "both say how far they are",
+    async () => {
+      const steps = new Map<string, (readonly [done: number, total: number])[]>();
+      const startProgress = (what: string) => {
+        const of: (readonly [number, number])[] = [];
+        steps.set(what, of);
+        return {
+          update: (done: number, total: number | null) => void of.push([done, total ?? -1]),
+          stop: async () => {},
+        };
+      };
+      const shown = () =>
+        [...steps].map(([what, of]) => {
+          expect(of.map(([done]) => done)).toEqual(of.map(([done]) => done).toSorted((a, b) => a - b));
+          const [done, total] = of.at(-1) ?? [0, 0];
+          // An audit of so few rows has ended before it says so.
+          return [what, of.length > 2 && (what.startsWith("copying") ? done === total : done <= total)];
+        });
+      const sql = await emptyDatabase();
+      must(await copyToPostgres(full, sql, { ...OPTIONS, startProgress }));
+      expect(shown()).toEqual([
+        ["checking the ledger", true],
+        ["copying the ledger", true],
+        ["checking the copy", true],
+      ]);
+      steps.clear();
+      must(await copyFromPostgres(sql, join(newFolder(), "back"), { ...OPTIONS, startProgress }));
+      expect(shown()).toEqual([
+        ["copying the ledger", true],
+        ["checking the copy", true],
+      ]);
+    },
+    TEST_MS,
+  );
+
+  test(
     "the next number is above every row, and no scope records before its newest record",
     async () => {
       const sql = await there(full);
@@ -186,6 +223,29 @@ describe("there and back", () => {
       expect(await replayAll(ctx, kept.requests)).toEqual(kept.answers);
       expect(await showAll(ctx, kept.requests)).toEqual([...kept.shown]);
       await ctx.close();
+    },
+    TEST_MS,
+  );
+
+  test(
+    "in the database too, what a first version wrote replays to the byte, and shows what it showed",
+    async () => {
+      const ledgers = join(import.meta.dir, "../store/ledgers");
+      const folder = newFolder();
+      writeFileSync(ledgerFile(folder), Bun.gunzipSync(readFileSync(join(ledgers, "0.1.0.db.gz"))));
+      const kept = JSON.parse(readFileSync(join(ledgers, "0.1.0.json"), "utf8")) as KeptLedger;
+      const url = await postgres.createDatabase();
+      must(await copyToPostgres(folder, connectTo(url), OPTIONS));
+      const instance = await openInstance(url);
+      instance.ctx.clock.now += 60_000;
+      // Which warrants and balances there are is known from the folder.
+      const { reader, close } = createTestContext(SCRIPTED, folder);
+      const ctx = { ...instance.ctx, reader } as unknown as TestContext;
+      expect(await replayAll(ctx, kept.requests)).toEqual(kept.answers);
+      expect(await showAll(ctx, kept.requests)).toEqual([...kept.shown]);
+      expect(instance.store.figures().commands).toBe(kept.requests.length);
+      await instance.close();
+      await close();
     },
     TEST_MS,
   );
