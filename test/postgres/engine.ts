@@ -133,6 +133,8 @@ async function costsOf(
       if (marks.length > batches) end();
     });
   };
+  // What is kept of rows that every command needs, such as policies, has to be read too: another instance has changed them.
+  await sql`UPDATE scopes SET revision = revision + 1`;
   const settled = await inOneBatch(instance, sql, stage.organisationId, starts, { each, onBegin });
   const costs = Array.from({ length: batches }, (_, at) => {
     const [before, after] = [marks[at] ?? now(), marks[at + 1] ?? now()];

@@ -169,6 +169,26 @@ test.each(CHANGES)("of another instance: $name", async ({ ask, change, before, a
   expect(await ask(setting)).toEqual(after);
 });
 
+test("a read of this instance sees what another has committed, also while it reads all the time", async () => {
+  const { ctx, organisation } = await settingOf();
+  const isOn = () =>
+    here.store.read(
+      async ({ organisations }) => (await organisations.get(organisation.organisation_id))?.killSwitch,
+    );
+  let reading = true;
+  const readers = Array.from({ length: 16 }, async () => {
+    for (; reading; await Bun.sleep(1)) await isOn();
+  });
+  const seen: unknown[] = [];
+  for (let round = 0; round < 40; round++) {
+    must(await setKillSwitch(ctx, MACHINE, { ...organisation, on: round % 2 === 0 }));
+    seen.push(await isOn());
+  }
+  reading = false;
+  await Promise.all(readers);
+  expect(seen).toEqual(seen.map((_, round) => round % 2 === 0));
+});
+
 test("a change of this instance is heeded by its next command too", async () => {
   const { stage, caller, organisation } = await settingOf();
   const codeNow = async () => codeOf(await open(stage, caller));
