@@ -12,6 +12,7 @@ import { testSettings } from "../support/server.ts";
 /** What all instances of a ledger must have in common, as they tell it to each other. */
 
 const KEY = `0x${"1f".repeat(32)}` as const;
+const ASSET = "eip155:84532/0x036CbD53842c5426634e7929541eC2318f3dCF7e=TEST:Test Coin:1";
 const MASTER = new Uint8Array(32).fill(0x2e);
 
 let ctx: TestContext;
@@ -55,6 +56,9 @@ test.each<[string, () => ReturnType<typeof settings>]>([
   ["HOLDFAST_RATE_BENCH", () => settings({}, {}, { HOLDFAST_RATE_BENCH: "3" })],
   ["HOLDFAST_IDEMPOTENCY_DAYS", () => settings({}, {}, { HOLDFAST_IDEMPOTENCY_DAYS: "3" })],
   ["HOLDFAST_CAPSULE_DAYS", () => settings({}, {}, { HOLDFAST_CAPSULE_DAYS: "3" })],
+  ["HOLDFAST_CONTENT_BYTES", () => settings({}, {}, { HOLDFAST_CONTENT_BYTES: `${2 ** 31}` })],
+  ["HOLDFAST_TREASURY_CONFIRMATIONS", () => settings({}, {}, { HOLDFAST_TREASURY_CONFIRMATIONS: "7" })],
+  ["HOLDFAST_X402_ASSETS", () => settings({}, {}, { HOLDFAST_X402_ASSETS: ASSET })],
   ["HOLDFAST_SIGNING_KEY", () => settings({}, { tokens: createTokens(newSigningKey()) })],
   ["HOLDFAST_PUSH_KEY", () => settings({}, { webPush: createWebPush(Buffer.from(newPushKey(), "base64")) })],
   ["HOLDFAST_MASTER_KEY", () => settings({ masterKey: new Uint8Array(32).fill(1) })],
