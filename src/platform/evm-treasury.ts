@@ -1,5 +1,5 @@
 import { BaseError, type Client, erc20Abi, RpcRequestError, TransactionReceiptNotFoundError } from "viem";
-import { call, getBalance, getTransactionReceipt, readContract } from "viem/actions";
+import { call, getBalance, getLogs, getTransactionReceipt, readContract } from "viem/actions";
 import type { ChainCall } from "../core/chain-transaction.ts";
 import { TRANSFER_TOPIC } from "../core/chain-transfer.ts";
 import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
@@ -31,6 +31,7 @@ export function createEvmTreasury(
   const { address, chainId } = wallet;
   const askChain = createChainAsker(new Map([[chainId, of.url]]), options);
   const ask = <Answer>(question: (client: Client) => Promise<Answer>) => askChain(chainId, question);
+  const isOwn = ({ from }: TokenTransfer): boolean => from === address.toLowerCase();
   return {
     ...wallet,
     balanceOf: (what) =>
@@ -59,11 +60,14 @@ export function createEvmTreasury(
     receipt: (hash) =>
       ask(async (client) => {
         try {
-          const { transactionHash, blockNumber, status, logs } = await getTransactionReceipt(client, {
+          const { transactionHash, blockNumber, status, logs, to } = await getTransactionReceipt(client, {
             hash: hash as Hex,
           });
           if (transactionHash !== hash) throw new Error("the node gives another transaction's receipt");
+          // What is left out is not known: a payout that is taken for failed is owed again.
+          if (typeof blockNumber !== "bigint" || !isStatus(status)) throw new Error("half a receipt");
           const transfers = logs.flatMap(transferIn);
+          if (to !== null && !transfers.some(isOwn)) await expectNoLogs(client, to, hash, blockNumber);
           return { hash, block: Number(blockNumber), succeeded: status === "success", transfers };
         } catch (error) {
           if (error instanceof TransactionReceiptNotFoundError) return null;
@@ -71,6 +75,16 @@ export function createEvmTreasury(
         }
       }),
   };
+}
+
+/** Nodes leave out a field that they do not know. */
+const isStatus = (status: unknown): boolean => status === "success" || status === "reverted";
+
+/** Throws where the logs of the block have a transfer of a transaction whose receipt has none: one of the two is wrong. */
+async function expectNoLogs(client: Client, token: Hex, hash: string, block: bigint): Promise<void> {
+  const logs = await getLogs(client, { address: token, fromBlock: block, toBlock: block });
+  if (logs.some((log) => log.transactionHash === hash && transferIn(log).length > 0))
+    throw new Error("the receipt and the logs of its block contradict each other");
 }
 
 type Log = { readonly address: string; readonly topics: readonly string[]; readonly data: string };

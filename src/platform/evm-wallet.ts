@@ -178,6 +178,8 @@ async function minedOf(client: Client, { signings }: ChainTransaction): Promise<
   for (const { hash } of signings.toReversed()) {
     try {
       const { blockNumber } = await getTransactionReceipt(client, { hash: hash as Hex });
+      // Some nodes give a receipt of what waits for a block.
+      if (typeof blockNumber !== "bigint") throw new Error("a receipt of no block");
       return { hash, block: Number(blockNumber) };
     } catch (error) {
       if (!(error instanceof TransactionReceiptNotFoundError)) throw error;

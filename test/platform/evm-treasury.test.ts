@@ -113,7 +113,30 @@ describe("a receipt", () => {
       transfers: [{ token: TOKEN, from: treasury.address.toLowerCase(), to: PAYEE, amount: 5n }],
     });
     answers.eth_getTransactionReceipt = receipt({ status: "0x0", logs: [] });
+    answers.eth_getLogs = [log({ transactionHash: word("1") }), log({ topics: [HASH] })];
     expect(await treasury.receipt(HASH)).toMatchObject({ succeeded: false, transfers: [] });
+  });
+
+  test.each([
+    ["no status", { status: null }],
+    ["a status that nobody knows", { status: "0x2" }],
+    ["no block", { blockNumber: null }],
+    ["no logs", { logs: null }],
+  ])("with %s is no answer: what it leaves out did not fail", async (_, half) => {
+    answers.eth_getTransactionReceipt = receipt(half);
+    answers.eth_getLogs = [];
+    expect(await treasury.receipt(HASH)).toEqual({ away: "no_answer" });
+  });
+
+  test.each([
+    ["was reverted", { status: "0x0", logs: [] }],
+    ["moved nothing", { logs: [] }],
+  ])("that %s is no answer where the logs of its block say that it paid", async (_, wrong) => {
+    answers.eth_getTransactionReceipt = receipt(wrong);
+    answers.eth_getLogs = [log({})];
+    expect(await treasury.receipt(HASH)).toEqual({ away: "no_answer" });
+    answers.eth_getLogs = { code: -32_005, message: "too many requests" };
+    expect(await treasury.receipt(HASH)).toEqual({ away: "no_answer" });
   });
 
   test("of another transaction is no answer, and none is none", async () => {

@@ -262,6 +262,29 @@ describe("a node", () => {
     TEST_MS,
   );
 
+  test.each([
+    ["that it was reverted", { status: "0x0", logs: [] }],
+    ["that it moved nothing", { logs: [] }],
+    ["nothing of how it ended", { status: null }],
+    ["no block", { blockNumber: null }],
+  ])("may say of what was paid %s: it does not fail, so that it is not paid again", async (_, wrong) => {
+    await treasury.owe(ALICE, 100n);
+    node.react(async ({ method, params: [hash] }) => {
+      if (method !== "eth_getTransactionReceipt") return "forward";
+      const receipt = await chain.ask(method, [hash]);
+      return { result: receipt && { ...(receipt as object), ...wrong } };
+    });
+    for (let round = 0; round < CONFIRMATIONS + 2; round++) {
+      await treasury.pay();
+      await chain.mine(1);
+    }
+    expect(await token.balanceOf(ALICE)).toBe(100n);
+    expect([await treasury.payouts("failed"), await treasury.payouts("paid")]).toEqual([[], []]);
+    expect(await treasury.reasons()).not.toContain("no reason is shown");
+    node.recover();
+    await paysAll();
+  });
+
   test("may give the receipt of another transaction", async () => {
     const hash = await token.pay(CAROL, 1n);
     const result = await chain.ask("eth_getTransactionReceipt", [hash]);
