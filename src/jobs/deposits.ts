@@ -28,7 +28,10 @@ export type DepositsJob = {
   run(): Promise<void>;
   /** How many confirmed blocks were not looked at when the chain answered last; null before it did. */
   blocksBehind(): number | null;
-  /** For how long the deposits have not been found up to the newest confirmed block. */
+  /**
+   * For how long the deposits have not been found up to the newest confirmed block, with the age that the chain's newest block had
+   * then: a node that stands still answers, and shows no deposit.
+   */
   lateMs(): number;
 };
 
@@ -41,6 +44,7 @@ export function depositsJob(ctx: Context, options: DepositsOptions): DepositsJob
   let gone = 0;
   let blocksBehind: number | null = null;
   let upToDateAt = monotonicNow();
+  let newestAgeMs = 0;
 
   function pause(stepped: WatchTrouble): void {
     const pauseMs = Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** Math.min(failures, 20));
@@ -65,6 +69,7 @@ export function depositsJob(ctx: Context, options: DepositsOptions): DepositsJob
     }
     blocksBehind = 0;
     upToDateAt = monotonicNow();
+    newestAgeMs = Math.max(0, ctx.now() - stepped.newestTime);
     nextAt = upToDateAt + STEP_MS;
     // Only here: until all blocks were looked at, what a reorganisation has moved may come back in a later one.
     const now = await ctx.store.read(({ chainTransfers }) => chainTransfers.gone(stepped.watch.id));
@@ -78,7 +83,7 @@ export function depositsJob(ctx: Context, options: DepositsOptions): DepositsJob
       await note(await stepWatch(ctx, options.watching()));
     },
     blocksBehind: () => blocksBehind,
-    lateMs: () => Math.max(0, monotonicNow() - upToDateAt),
+    lateMs: () => Math.max(0, monotonicNow() - upToDateAt) + newestAgeMs,
   };
 }
 

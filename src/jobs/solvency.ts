@@ -45,11 +45,13 @@ export function solvencyWatch(ctx: Context, { monotonicNow, onShort }: WatchOpti
   };
   return {
     async run() {
-      const at = monotonicNow();
+      const askedAt = monotonicNow();
       for (const { mode, asset, held } of await readSolvency(ctx)) {
         const treasury = treasuries.find((one) => one.mode === mode && one.asset === asset);
         if (!treasury || !held?.holding) continue;
-        const { balance, block } = held.holding;
+        const { balance, block, newestTime } = held.holding;
+        // A node that stands still answers, and says nothing of what has happened since its newest block.
+        const at = askedAt - Math.max(0, ctx.now() - newestTime);
         const wasShort = treasury.found?.judgement === "short";
         treasury.found = { judgement: held.judgement, balance, block, at };
         const isShort = held.judgement === "short";

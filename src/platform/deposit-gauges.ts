@@ -12,7 +12,7 @@ export function createDepositGauges(gauge: MakeGauge): (deposits: Figures["depos
   );
   const late = gauge(
     "holdfast_deposits_late_seconds",
-    "For how long a treasury's deposits have not been found up to the newest confirmed block.",
+    "For how long a treasury's deposits have not been found up to the newest confirmed block, with the age of the chain's newest block: it grows where a node stands still.",
     labels,
   );
   const unassigned = gauge(

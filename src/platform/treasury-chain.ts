@@ -7,14 +7,15 @@ import {
   topicOf,
   transfersIn,
 } from "../core/chain-transfer.ts";
+import { SECOND_MS } from "../core/time.ts";
 import type { BlockId, WatchKey } from "../core/treasury-watch.ts";
 import type { Away, ChainAsker } from "./ask-chain.ts";
 import { wordsOf } from "./evm-wallet.ts";
 
 /** What a treasury asks of its chain. It never throws for what a node says. */
 export type TreasuryChain = {
-  /** The newest block, and the newest confirmed one; null while the chain has too few. */
-  head(): Promise<{ readonly newest: number; readonly confirmed: BlockId | null } | Away>;
+  /** The time of the newest block, epoch milliseconds, and the newest confirmed block; null while the chain has too few. */
+  head(): Promise<{ readonly newestTime: number; readonly confirmed: BlockId | null } | Away>;
   /** The block of a number; null where the node does not have it. */
   block(number: number): Promise<{ readonly block: BlockId | null } | Away>;
   /** The token's transfers to and from the treasury after a block and up to another one, which is included. */
@@ -57,9 +58,12 @@ export function createTreasuryChain(
       ask(async (client) => {
         // Behind one URL there may be another chain by now, on which the same address has other money.
         if ((await getChainId(client)) !== chainId) throw new Error("another chain than before");
-        const newest = Number((await getBlock(client, { blockTag: "latest" })).number);
-        const confirmed = newest - confirmations + 1;
-        return { newest, confirmed: confirmed < 0 ? null : await blockAt(client, confirmed) };
+        const { number, timestamp } = await getBlock(client, { blockTag: "latest" });
+        const confirmed = Number(number) - confirmations + 1;
+        return {
+          newestTime: Number(timestamp) * SECOND_MS,
+          confirmed: confirmed < 0 ? null : await blockAt(client, confirmed),
+        };
       }),
     block: (number) =>
       ask(async (client) => {

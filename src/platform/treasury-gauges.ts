@@ -18,7 +18,7 @@ export function createTreasuryGauges(gauge: MakeGauge): (treasuries: Figures["tr
   );
   const age = gauge(
     "holdfast_treasury_age_seconds",
-    "How long ago the chain was seen. Missing where it was not seen since the start.",
+    "How old the chain's newest block is that was seen. Missing where it was not seen since the start.",
     labels,
   );
   return (treasuries) => {

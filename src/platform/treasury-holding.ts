@@ -38,6 +38,7 @@ export function createHoldingReader(
       return {
         ...{ balance, block: Number(blockNumber), blockHash: block.hash },
         blockTime: Number(block.timestamp) * SECOND_MS,
+        newestTime: Number(newest.timestamp) * SECOND_MS,
       };
     });
 }

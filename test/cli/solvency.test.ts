@@ -30,7 +30,13 @@ beforeAll(async () => {
   const holdingOf = async () =>
     held === null
       ? ({ away: "timeout" } as const)
-      : { balance: held, block: 7, blockHash: `0x${"0".repeat(64)}`, blockTime: ctx.clock.now };
+      : {
+          balance: held,
+          block: 7,
+          blockHash: `0x${"0".repeat(64)}`,
+          blockTime: ctx.clock.now,
+          newestTime: ctx.clock.now,
+        };
   ctx = createTestContext({ ...SCRIPTED, treasuries: [TREASURY], holdingOf });
   cli = createCommandLine(ctx);
   stage = await createStage(ctx, { mode: "sandbox", funds: "5000000" });

@@ -457,6 +457,21 @@ describe("a node", () => {
   });
 });
 
+test("a node that stands still is late by the age of its newest block, though all is found up to it", async () => {
+  chain.mine([], CONFIRMATIONS);
+  chain.intercept = ({ method, params, answer }) =>
+    method === "eth_getBlockByNumber" && params[0] === "latest"
+      ? { ...(answer() as object), timestamp: `0x${Math.floor(standingSince / 1_000).toString(16)}` }
+      : answer();
+  const standingSince = ctx.now();
+  ctx.clock.now += 5_000;
+  await step();
+  expect([job.blocksBehind(), job.lateMs()]).toEqual([0, 5_000]);
+  ctx.clock.now += 3_600_000;
+  await step();
+  expect([job.blocksBehind(), job.lateMs()]).toEqual([0, 3_605_000]);
+});
+
 test("a token that takes a fee credits nothing", async () => {
   await registered();
   chain.arrives = (amount) => amount - 1n;

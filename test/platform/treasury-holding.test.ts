@@ -55,6 +55,7 @@ function holdingAt({
 test("the balance is read at the newest block that has so many confirmations, with its hash and time", async () => {
   expect(await holdingAt()).toEqual({
     ...{ balance: 89n, block: 89, blockHash: word(89), blockTime: (1_800_000_000 + 178) * 1_000 },
+    newestTime: (1_800_000_000 + 200) * 1_000,
   });
   expect(await holdingAt({ newest: 5 })).toMatchObject({ balance: 0n, block: 0 });
 });

@@ -56,7 +56,7 @@ export async function transferredOnChain(ctx: Context, organisationId: string): 
   const watching: Watching = {
     ...{ treasury, span: SPAN_FIRST, onJudged: (...judged) => onJudged(...judged) },
     chain: {
-      head: async () => ({ newest: chain.newest, confirmed: blockOf(chain.newest) }),
+      head: async () => ({ newestTime: 0, confirmed: blockOf(chain.newest) }),
       block: async (number) => ({ block: blockOf(number) }),
       transfers: async ({ after, until }) => ({
         transfers: transfers.filter(({ block }) => block > after && block <= until),

@@ -11,6 +11,8 @@ export type Holding = {
   readonly blockHash: string;
   /** Epoch milliseconds. */
   readonly blockTime: number;
+  /** The time of the chain's newest block. It is old where the node stands still; epoch milliseconds. */
+  readonly newestTime: number;
 };
 
 /**
@@ -46,10 +48,10 @@ export type SeenTreasury = Pick<Treasury, "mode" | "asset"> & {
   readonly seen: { readonly balance: bigint; readonly block: number; readonly ageMs: number } | null;
 };
 
-/** After so long without an answer nobody knows whether there is still enough. What was short stays so until it is seen again. */
+/** After so long without a new block nobody knows whether there is still enough. What was short stays so until it is seen again. */
 export const SEEN_MS_MAX = 15 * MINUTE_MS;
 
-/** What is known now of a treasury, from what was found when the chain last answered. */
+/** What is known now of a treasury, from what was found at a block that was the newest one so long ago. */
 export const judgeSeen = (found: Judgement, ageMs: number): Judgement =>
   found === "enough" && ageMs > SEEN_MS_MAX ? "unknown" : found;
 

@@ -36,8 +36,8 @@ export type Watching = {
 
 /** What came of a step. */
 export type Watched =
-  /** All is found up to the newest confirmed block. */
-  | { readonly outcome: "up_to_date"; readonly watch: TreasuryWatch }
+  /** All is found up to the newest confirmed block. `newestTime` is that of the chain's newest block, epoch milliseconds. */
+  | { readonly outcome: "up_to_date"; readonly watch: TreasuryWatch; readonly newestTime: number }
   /** More blocks are left to look at. */
   | { readonly outcome: "catching_up"; readonly blocksBehind: number }
   | WatchTrouble;
@@ -76,7 +76,7 @@ export async function stepWatch(ctx: Context, watching: Watching): Promise<Watch
   const { treasury, chain } = watching;
   const head = await chain.head();
   if (isAway(head)) return awayFor(head);
-  const { confirmed } = head;
+  const { confirmed, newestTime } = head;
   if (confirmed === null) return { outcome: "behind" };
   const known = await ctx.store.read(({ treasuryWatches }) => treasuryWatches.get(keyOf(treasury)));
   const begun = known ?? (await begin(ctx, watching, confirmed));
@@ -93,7 +93,7 @@ export async function stepWatch(ctx: Context, watching: Watching): Promise<Watch
   const watch = await reconcile(ctx, chain, scanned);
   if ("outcome" in watch) return watch;
   await judge(ctx, watching, watch);
-  return { outcome: "up_to_date", watch };
+  return { outcome: "up_to_date", watch, newestTime };
 }
 
 const keyOf = ({ chainId, token, address }: Treasury) => ({ chainId, token, address });

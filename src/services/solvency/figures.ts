@@ -1,5 +1,14 @@
 import type { Refusal } from "../../core/errors.ts";
-import { CLOCKS_DIFFER_MS, type HeldLine, judge, type SolvencyLine } from "../../core/solvency/judgement.ts";
+import {
+  CLOCKS_DIFFER_MS,
+  type HeldLine,
+  type Holding,
+  type Judgement,
+  judge,
+  judgeSeen,
+  type OwedThen,
+  type SolvencyLine,
+} from "../../core/solvency/judgement.ts";
 import { addOwed, NOTHING_OWED, type Owed, sumOwed } from "../../core/solvency/owed.ts";
 import { compareAssets } from "../../core/solvency/statement.ts";
 import type { Treasury } from "../../core/treasury.ts";
@@ -31,12 +40,15 @@ export async function readSolvency(ctx: Context): Promise<readonly SolvencyLine[
     return [...lines.values()]
       .filter(({ held, owed }) => held !== null || sumOwed(owed) > 0n)
       .map(({ mode, asset, owed, owedThen, submittedSince, held }): SolvencyLine => {
-        const judgement = held && judge(held.holding, { owed: owedThen, submittedSince });
+        const judgement = held && judgeNow(held.holding, { owed: owedThen, submittedSince }, ctx.now());
         return { mode, asset, owed, held: held && judgement && { ...held, judgement } };
       })
       .sort(compareAssets);
   });
 }
+
+const judgeNow = (holding: Holding | null, then: OwedThen, now: number): Judgement =>
+  judgeSeen(judge(holding, then), holding === null ? 0 : now - holding.newestTime);
 
 type Growing = Pick<Treasury, "mode" | "asset"> & {
   /** What is owed after this posting is left out of `owedThen`. */

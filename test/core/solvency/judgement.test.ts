@@ -8,7 +8,7 @@ import {
 } from "../../../src/core/solvency/judgement.ts";
 import { NOTHING_OWED, type Owed } from "../../../src/core/solvency/owed.ts";
 
-const holding = (balance: bigint) => ({ balance, block: 7, blockHash: "0x7", blockTime: 0 });
+const holding = (balance: bigint) => ({ balance, block: 7, blockHash: "0x7", blockTime: 0, newestTime: 0 });
 const then = (owed: Partial<Owed>, submittedSince = 0n): OwedThen => ({
   owed: { ...NOTHING_OWED, ...owed },
   submittedSince,

@@ -31,9 +31,10 @@ let away: boolean;
 
 async function holdingOf(): Promise<Holding | { away: "timeout" }> {
   if (away) return { away: "timeout" };
-  const blockTime = ctx.clock.now - behindMs - (CONFIRMATIONS - 1) * BLOCK_MS;
+  const newestTime = ctx.clock.now - behindMs;
+  const blockTime = newestTime - (CONFIRMATIONS - 1) * BLOCK_MS;
   const balance = moves.filter(({ at }) => at <= blockTime).reduce((sum, { amount }) => sum + amount, 0n);
-  return { balance, block: Math.floor(blockTime / BLOCK_MS), blockHash: "0x1", blockTime };
+  return { balance, block: Math.floor(blockTime / BLOCK_MS), blockHash: "0x1", blockTime, newestTime };
 }
 
 beforeEach(async () => {
@@ -198,6 +199,24 @@ describe("the watch", () => {
     expect(watching.seen()).toMatchObject([{ judgement: "enough", seen: { ageMs: 60_000 } }]);
     pass(15 * 60_000);
     expect(watching.seen()).toMatchObject([{ judgement: "unknown", seen: { balance: 1_000n } }]);
+  });
+
+  test("does not take an old block of a node that stands still for enough", async () => {
+    await funded(1_000n);
+    pass(3_600_000);
+    const watching = watch();
+    behindMs = 14 * 60_000;
+    await watching.run();
+    expect(watching.seen()).toMatchObject([{ judgement: "enough", seen: { ageMs: behindMs } }]);
+    // It answers, always with the same block, though the money has left meanwhile.
+    chain(-1_000n);
+    pass(120_000);
+    behindMs += 120_000;
+    await watching.run();
+    expect(watching.seen()).toMatchObject([
+      { judgement: "unknown", seen: { balance: 1_000n, ageMs: behindMs } },
+    ]);
+    expect(await look()).toMatchObject({ judgement: "unknown", holds: "1000" });
   });
 
   test("tells once that a treasury is short, and once that it is not any more", async () => {
