@@ -92,6 +92,12 @@ export type WaitCode = PayeeCode | RailCode | NoAddress | "next_run" | "confirma
 export const railOf = (payee: string, state: RailState | null): Payout["rail"] =>
   state !== null && state.code !== "no_treasury" && "address" in payeeAddress(payee, state) ? "evm" : "book";
 
+/**
+ * Whether a wallet on a chain holds, or held, real money of an asset: that of all organisations together. So no organisation's people
+ * say by themselves that there is more of it: what they add would be paid out of the money of the others.
+ */
+export const isPooled = (mode: Mode, state: RailState | null): boolean => mode === "live" && state !== null;
+
 /** Why a payee is owed something; null where people pay it by their own means, and no wallet could. */
 export function whyOwed(
   payee: string,

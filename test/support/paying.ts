@@ -1,4 +1,5 @@
 import { expect } from "bun:test";
+import type { Mode } from "../../src/core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
 import type { PayoutLimits, Treasury } from "../../src/core/treasury.ts";
 import { chainOfMode } from "../../src/core/x402/chains.ts";
@@ -15,7 +16,7 @@ import { createTestContext, type TestContext } from "./context.ts";
 import { createModelTreasury, type ModelTreasury } from "./model-treasury.ts";
 import { createStage, must, open, type Stage, settle, warrantIn } from "./stage.ts";
 
-/** An organisation of the sandbox whose payees are paid on a chain in memory. */
+/** An organisation, of the sandbox where nothing else is said, whose payees are paid on a chain in memory. */
 
 export const CONFIRMATIONS = 3;
 export const STEP_MS = 5 * SECOND_MS;
@@ -54,24 +55,38 @@ export type Paying = {
   close(): Promise<void>;
 };
 
-type Options = { readonly folder?: string; readonly chain?: ModelTreasury; readonly limits?: PayoutLimits };
+type Options = {
+  readonly folder?: string;
+  readonly chain?: ModelTreasury;
+  readonly limits?: PayoutLimits;
+  readonly mode?: Mode;
+};
 
-export const treasuryOf = (chain: ModelTreasury, limits: PayoutLimits): Treasury => ({
-  ...{ mode: "sandbox", chainId: chainOfMode("sandbox", 84_532)!, token: TOKEN, asset: "USDC" },
-  ...{ address: chain.wallet.address, limits },
-});
+const CHAIN_IDS = { sandbox: 84_532, live: 8_453 } as const;
+
+export const treasuryOf = (
+  { wallet: { address } }: ModelTreasury,
+  limits: PayoutLimits,
+  mode: Mode = "sandbox",
+): Treasury => {
+  const rest = { token: TOKEN, asset: "USDC", address, limits };
+  return mode === "sandbox"
+    ? { mode, chainId: chainOfMode(mode, CHAIN_IDS[mode])!, ...rest }
+    : { mode, chainId: chainOfMode(mode, CHAIN_IDS[mode])!, ...rest };
+};
 
 export async function startPaying({
   folder,
-  chain = createModelTreasury(CONFIRMATIONS),
+  mode = "sandbox",
+  chain = createModelTreasury(CONFIRMATIONS, { chainId: CHAIN_IDS[mode] }),
   limits = { payoutMax: 1_000n, dayMax: 100_000n },
 }: Options = {}): Promise<Paying> {
   const overrides = {
     chain: { anchors: false, decode: decodeTransaction },
-    treasuries: [treasuryOf(chain, limits)],
+    treasuries: [treasuryOf(chain, limits, mode)],
   };
   const ctx = createTestContext(overrides, folder);
-  const stage = await createStage(ctx, { mode: "sandbox" });
+  const stage = await createStage(ctx, { mode });
   await keepRailStates(ctx);
   let time = 1_000_000;
   const reported: string[] = [];

@@ -126,18 +126,20 @@ const PayoutTable = ({ of, mayPay: pays }: { of: readonly PayoutOnRail[]; mayPay
   />
 );
 
-const Actions = ({ of: { id, status } }: { of: Pick<Payout, "id" | "status"> }) => (
+const Actions = ({ of }: { of: Pick<Payout, "id" | "status" | "rail" | "mode"> }) => (
   <span class="row-actions">
-    {status === "submitted" ? (
-      <>
-        <EndLink id={id} as="paid" words="Mark as paid" />
-        <EndLink id={id} as="failed" words="It failed" />
-      </>
+    {of.status === "submitted" ? <EndLink id={of.id} as="paid" words="Mark as paid" /> : null}
+    {isForOperator(of) ? null : of.status === "submitted" ? (
+      <EndLink id={of.id} as="failed" words="It failed" />
     ) : (
-      <EndLink id={id} as="returned" words="It came back" />
+      <EndLink id={of.id} as="returned" words="It came back" />
     )}
   </span>
 );
+
+/** That real money is back in a treasury is said by the operator of the machine. */
+const isForOperator = ({ rail, mode }: Pick<Payout, "rail" | "mode">): boolean =>
+  rail === "evm" && mode === "live";
 
 const EndLink = ({ id, as, words }: { id: string; as: Ending; words: string }) => (
   <a href={endingPath(id, as)} data-dialog>

@@ -16,6 +16,7 @@ import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 import { transferOfDeposit } from "./chain-deposits.ts";
+import { refusePooledDeposit } from "./pooled-money.ts";
 
 export type DepositInput = {
   readonly organisation_id: string;
@@ -32,7 +33,8 @@ type DepositResource = ReturnType<typeof depositResource>;
 /**
  * Records money that came in: a deposit, and its posting to the balance of the mode. With a reference that was recorded already
  * the answer is that deposit, and nothing is posted; where its amount was another, `deposit_reference_used`. No live money
- * in a copy whose restore is not acknowledged: the original may have recorded it after the backup.
+ * in a copy whose restore is not acknowledged: the original may have recorded it after the backup. Of an asset that a wallet on a
+ * chain holds only the operator of the machine records live money.
  */
 export async function fundBalance(
   ctx: Context,
@@ -53,11 +55,19 @@ export async function fundBalance(
   const scope = { organisationId: input.organisation_id, mode: input.mode };
   return administer(ctx, authority, "admin", {
     scope,
-    needs: { balance: asset, depositReferenced: reference === null ? null : { asset, reference } },
-    decide: ({ balance, depositReferenced, instance, recordedAt }, now): Audited<DepositResource> => {
+    needs: {
+      balance: asset,
+      depositReferenced: reference === null ? null : { asset, reference },
+      railStates: authority.kind === "machine" ? [] : [{ mode: input.mode, asset }],
+    },
+    decide: (
+      { balance, depositReferenced, railStates: [railState = null], instance, recordedAt },
+      now,
+    ): Audited<DepositResource> => {
       if (depositReferenced) return { answer: sameDeposit(depositReferenced, amount) };
-      const standsStill = refuseUnacknowledged(instance, scope.mode);
-      if (standsStill) return { answer: standsStill };
+      const refusal =
+        refuseUnacknowledged(instance, scope.mode) ?? refusePooledDeposit(scope.mode, asset, railState);
+      if (refusal) return { answer: refusal };
       const { available, held, paid } = balance ?? NO_BALANCE;
       const room = AMOUNT_MAX - available - held - paid;
       if (amount > room) {

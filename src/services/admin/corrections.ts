@@ -14,6 +14,7 @@ import type { Context } from "../context.ts";
 import { refuseText } from "../fields.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { type Authority, administer, reaches, refuseAuthority } from "./authority.ts";
+import { refusePooledCorrection } from "./pooled-money.ts";
 
 export type CorrectInput = {
   readonly deposit_id: string;
@@ -42,9 +43,14 @@ export async function correctBalance(
   const proposedBy = authority.kind === "person" ? authority.userId : null;
   return administer(ctx, authority, "admin", {
     scope: found,
-    needs: { deposit: depositId, depositCorrection: { from: "deposit" }, balance: { from: "deposit" } },
+    needs: {
+      deposit: depositId,
+      depositCorrection: { from: "deposit" },
+      balance: { from: "deposit" },
+      railStates: authority.kind === "machine" ? [] : [found],
+    },
     decide(
-      { deposit, depositCorrection: newest, balance, organisation, instance, recordedAt },
+      { deposit, depositCorrection: newest, balance, organisation, railStates, instance, recordedAt },
       now,
     ): Audited<CorrectionResource> {
       if (!deposit) return { answer: depositNotFound(depositId) };
@@ -61,7 +67,10 @@ export async function correctBalance(
         ...{ amountBefore: countedAmount(deposit, newest), amountAfter, reason: input.reason },
         ...{ status: "recorded", proposedBy, decidedBy: null, createdAt: now, decidedAt: null },
       };
-      const problem = refuseUnacknowledged(instance, deposit.mode) ?? refuseDifference(balance, correction);
+      const problem =
+        refuseUnacknowledged(instance, deposit.mode) ??
+        refusePooledCorrection(correction, railStates[0] ?? null) ??
+        refuseDifference(balance, correction);
       if (problem) return { answer: problem };
       const { passkeyThreshold } = organisation;
       return movedBy(correction, deposit).some((moved) => isAboveThreshold(passkeyThreshold, moved))

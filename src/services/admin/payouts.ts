@@ -38,6 +38,7 @@ import { releasedOf, submittedOf } from "../rails/release.ts";
 import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 import { type Asked, readBatch, readBatchByHand, refuseOtherBatch } from "./payout-batch.ts";
+import { refuseOwedAgain } from "./pooled-money.ts";
 
 type ScopeInput = { readonly organisation_id: string; readonly mode: Mode };
 
@@ -164,7 +165,7 @@ const BY_WALLET = "is sent by a wallet, whatever its limits are";
 const refuseWalletSends = ({ payee }: PayeeName): Refusal =>
   refuse(
     "passkey_required",
-    `What is owed to ${payee} is sent by the treasury: by itself within its limits, and above them, or after a payout that failed, once an admin releases it in the console with a passkey. To pay it by your own means, submit it with --rail book.`,
+    `What is owed to ${payee} is sent by the treasury: by itself within its limits, and above them, or after a payout that failed, once an admin releases it in the console with a passkey. To pay it by your own means, submit it with the option --rail \`book\`.`,
   );
 
 /** Whoever is owed nothing is left out. */
@@ -238,6 +239,7 @@ async function endOne(
       if (after === payout) return { answer };
       const standsStill =
         refuseUnacknowledged(instance, payout.mode) ??
+        refuseOwedAgain(authority, payout, end) ??
         refuseUnderWay(payout, payoutTransaction, payoutChainTransaction);
       if (standsStill) return { answer: standsStill };
       const legs = end.status === "paid" ? endLegs(payout.amount) : failPayout(payout.amount, end.returned);
