@@ -103,7 +103,7 @@ export function watchingTreasuries(
             ...{ mode: treasury.mode, asset: treasury.asset },
             ...{ blocksBehind: job.held()?.blocksBehind() ?? null, lateMs: job.held()?.lateMs() ?? 0 },
             stopped: (state?.watch.stopped ?? null) !== null,
-            unassigned: state?.unassigned.count ?? 0,
+            unassigned: state?.unassigned ?? 0,
             gone: state?.gone.count ?? 0,
           };
         });

@@ -17,7 +17,7 @@ export function createDepositGauges(gauge: MakeGauge): (deposits: Figures["depos
   );
   const unassigned = gauge(
     "holdfast_deposits_unassigned",
-    "Transfers to a treasury that are nobody's deposits: nobody has registered their sender.",
+    "Transfers to a treasury that are nobody's deposits: nobody has registered their sender; ten thousand at most are counted.",
     labels,
   );
   const gone = gauge(

@@ -28,9 +28,8 @@ export interface ChainTransfersReader {
     found(watchId: string, until: number, limit: number): Promise<readonly ChainTransfer[]>;
     /** Those that are in a block and wait for a person, newest first. */
     unassigned(watchId: string, olderThan: string | null, limit: number): Promise<readonly ChainTransfer[]>;
-    /** Those that are in a block up to the reconciled one and no deposit yet. */
-    uncredited(watchId: string): Promise<Tally>;
-    unassignedTally(watchId: string): Promise<Tally>;
+    /** How many those are; at most ten thousand are counted, since anybody can send any number of them. */
+    unassignedCount(watchId: string): Promise<number>;
     /** Those that were credited and are in no block any more. */
     gone(watchId: string): Promise<Tally>;
   };

@@ -35,8 +35,8 @@ const treasuryResource = (
   balance: deposits?.watch.balance.toString() ?? null,
   /** Why nothing is credited at the moment; null where all is as it should be. */
   stopped: deposits?.watch.stopped ?? null,
-  /** Transfers that wait for a person, and deposits that are in no block any more. */
-  unassigned: deposits?.unassigned.count ?? 0,
+  /** Transfers that wait for a person, of which ten thousand at most are counted, and deposits that are in no block any more. */
+  unassigned: deposits?.unassigned ?? 0,
   gone: deposits?.gone.count ?? 0,
 });
 

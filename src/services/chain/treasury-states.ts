@@ -4,10 +4,8 @@ import type { Reader } from "../../store/reader.ts";
 /** A treasury as it was last compared with its chain. */
 export type TreasuryState = {
   readonly watch: TreasuryWatch;
-  /** Transfers that are in the balance and no deposit: nobody's, or about to be credited. */
-  readonly uncredited: Tally;
-  /** Of these, the ones that wait for a person. */
-  readonly unassigned: Tally;
+  /** How many transfers wait for a person; ten thousand at most are counted. */
+  readonly unassigned: number;
   /** Deposits that are in no block any more, so that they are in no balance either. */
   readonly gone: Tally;
 };
@@ -21,8 +19,7 @@ export async function treasuryStates(reader: Reader): Promise<readonly TreasuryS
   return Promise.all(
     (await treasuryWatches.list()).map(async (watch) => ({
       watch,
-      uncredited: await chainTransfers.uncredited(watch.id),
-      unassigned: await chainTransfers.unassignedTally(watch.id),
+      unassigned: await chainTransfers.unassignedCount(watch.id),
       gone: await chainTransfers.gone(watch.id),
     })),
   );

@@ -86,6 +86,8 @@ function transfersIn(tables: Tables): Omit<Reads["chainTransfers"], keyof Return
 /** SQLite takes the partial index only where a query repeats its condition. */
 const TO_ASSIGN = sql`${chainTransfers.depositId} IS NULL AND ${chainTransfers.status} <> 'sent'`;
 
+const COUNTED_MAX = 10_000;
+
 function figuresIn(raw: SqlDatabase) {
   const first = <Row>(text: string) =>
     lazily(() => {
@@ -100,6 +102,10 @@ function figuresIn(raw: SqlDatabase) {
   const count = first<{ count: bigint }>(
     "SELECT count(*) AS count FROM chain_transfers WHERE watch = ? AND block <= ?",
   );
+  const unassigned = first<{ count: bigint }>(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM chain_transfers WHERE watch = ? AND status = 'unassigned' AND deposit IS NULL
+       AND status <> 'sent' AND block IS NOT NULL LIMIT ${COUNTED_MAX}) AS unassigned`,
+  );
   const tally = (condition: string) => {
     const find = first<{ count: bigint; amount: bigint }>(
       `SELECT count(*) AS count, CAST(coalesce(sum(amount), 0) AS BIGINT) AS amount FROM chain_transfers WHERE watch = ? AND ${condition}`,
@@ -112,12 +118,7 @@ function figuresIn(raw: SqlDatabase) {
   return {
     sums: (watchId: string, after: number, until: number) => sums(watchId, after, until),
     countUntil: (watchId: string, until: number) => Number(count(watchId, until).count),
-    uncredited: tally(
-      `deposit IS NULL AND status <> 'sent' AND block <= (SELECT reconciled_block FROM treasury_watches WHERE id = watch)`,
-    ),
-    unassignedTally: tally(
-      "status = 'unassigned' AND deposit IS NULL AND status <> 'sent' AND block IS NOT NULL",
-    ),
+    unassignedCount: (watchId: string) => Number(unassigned(watchId).count),
     gone: tally("block IS NULL AND status = 'credited'"),
   };
 }
