@@ -51,6 +51,8 @@ export interface PayoutsReader {
   };
   /** The postings of an account from a position on (not included) to another one (included), in order. */
   readonly statements: {
+    /** The position before the first of them of this time or later. */
+    since(account: number, time: number): Promise<number>;
     /** The sums of the next `limit` of them; `last` is where they end, null where there are none. */
     sums(
       account: number,

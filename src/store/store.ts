@@ -59,6 +59,11 @@ export interface Store {
    * or more: another process was faster.
    */
   keepCheckpoint(checkpoint: SignedCheckpoint): Promise<boolean>;
+  /**
+   * The position of a posting, 0 where there is none: no other is committed at it or before it any more, so that every read which begins
+   * now sees all of them. The newest one that a read sees is not that: another process may commit one before it.
+   */
+  lastPosting(): Promise<number>;
   /** Keeps a signed statement of solvency. Answers false, and keeps nothing, where its number is not the next: another process was faster. */
   keepStatement(statement: KeptStatement): Promise<boolean>;
   /**

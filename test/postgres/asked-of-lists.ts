@@ -94,7 +94,7 @@ export function moneyAsked({ assets, column, ids, reader, rows, scopes, some, ti
       newestOf: alone(deposits),
     },
     deposits: { get: alone(deposits), list: each(scopes, lists("deposits")) },
-    statements: { sums: steps, postings: steps },
+    statements: { since: each(accounts, alone(times)), sums: steps, postings: steps },
     rails: {
       states: [[]],
       state: each(modes, alone(assets)).map(([mode, asset]) => [{ mode, asset }]),
@@ -162,8 +162,7 @@ export function transfersAsked({ column, ids, reader, rows, scopes }: Samples) {
       at: each(watches, each(blocks, [[0], [1], [9]])),
       found: each(watches, each(blocks, limits)),
       unassigned: each(watches, each([null, ...ids("chain_transfers")], limits)),
-      uncredited: alone(watches),
-      unassignedTally: alone(watches),
+      unassignedCount: alone(watches),
       gone: alone(watches),
     },
     depositSenders: {

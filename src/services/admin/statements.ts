@@ -43,13 +43,9 @@ export async function statementOf(
     const all = await reader.history.accounts(scope);
     const accounts = all.filter(({ asset }) => input.asset === undefined || asset === input.asset);
     if (input.asset !== undefined && accounts.length === 0) return refuseUnknownAsset(all);
-    return {
-      accounts,
-      first: await reader.history.postingsSince(from),
-      last: await reader.history.postingsSince(to),
-    };
+    return { accounts, newest: await reader.history.postingsSince(Number.MAX_SAFE_INTEGER) };
   });
-  return isRefusal(found) ? found : pagesOf(ctx, found);
+  return isRefusal(found) ? found : pagesOf(ctx, { ...found, from, to });
 }
 
 const NAMED_MAX = 20;
@@ -101,16 +97,19 @@ const timeOf = (text: string | undefined, otherwise: number): number | null =>
 
 type Asked = {
   readonly accounts: readonly { readonly account: number; readonly asset: string }[];
-  /** The positions before the first posting of the period, and of its last one. */
-  readonly first: number;
-  readonly last: number;
+  /** The position of the newest posting of all: none after it is shown. */
+  readonly newest: number;
+  /** Epoch milliseconds. */
+  readonly from: number;
+  readonly to: number;
 };
 
 async function* pagesOf(
   ctx: Context,
-  { accounts, first, last }: Asked,
+  { accounts, ...period }: Asked,
 ): AsyncGenerator<readonly StatementLine[]> {
   for (const { account, asset } of accounts) {
+    const { first, last } = await edgesOf(ctx, account, period);
     let before: Legs | null = null;
     for (let at = first; ; await othersTurn()) {
       const from = at;
@@ -131,6 +130,16 @@ async function* pagesOf(
     }
   }
 }
+
+/**
+ * The positions before the first posting of the period, and of its last one. They are those of the account: on several instances,
+ * whose clocks differ, only the postings of one organisation's mode are in the order of their times.
+ */
+const edgesOf = (ctx: Context, account: number, { newest, from, to }: Omit<Asked, "accounts">) =>
+  ctx.store.read(async ({ statements }) => ({
+    first: from === 0 ? 0 : await statements.since(account, from),
+    last: to === Number.MAX_SAFE_INTEGER ? newest : Math.min(newest, await statements.since(account, to)),
+  }));
 
 /** Between two reads everybody else is answered, however fast a statement is taken. */
 const othersTurn = (): Promise<unknown> => new Promise(setImmediate);

@@ -69,13 +69,13 @@ async function makeStatement(
 ): Promise<KeptStatement> {
   const seed = Uint8Array.from({ length: SEED_BYTES }, () => ctx.randomByte());
   let leftOut = 0;
-  const { number, posting, rebuilt } = await ctx.store.read(async (reader) => {
-    const position = await reader.solvency.newestPosting();
+  // Whoever computes the statement again must find the same postings up to it.
+  const posting = await ctx.store.lastPosting();
+  const { number, rebuilt } = await ctx.store.read(async (reader) => {
     return {
       number: ((await reader.solvency.statement(null))?.number ?? 0) + 1,
-      posting: position,
       rebuilt: await rebuild(reader, {
-        ...{ posting: position, seed },
+        ...{ posting, seed },
         choose(owed) {
           const chosen = chooseAssets(owed, holdings);
           leftOut = chosen.length - Math.min(chosen.length, STATED_ASSETS_MAX);

@@ -20,6 +20,7 @@ import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { type LastAudit, lastAuditIn } from "./last-audit.ts";
+import { lastPosting } from "./last-posting.ts";
 import { type LedgerWatch, verified, watchLedger, whileFit } from "./ledger-watch.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
@@ -148,9 +149,9 @@ export async function openPostgresStore(
     replicas: reportedReplicas(whileFit(sessions, watch), steadyNow),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
+    lastPosting: () => lastPosting(whileFit(sessions, watch)),
     ...createWork(lanes, parts, watch),
-    hasSpace: () => true,
-    hasSpaceForCapsule: () => true,
+    ...{ hasSpace: () => true, hasSpaceForCapsule: () => true },
     async close() {
       others.stop();
       await replicas.close();

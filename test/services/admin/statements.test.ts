@@ -40,6 +40,7 @@ async function pagesOf(period: Partial<StatementInput> = {}) {
       get(of, name: keyof Reader) {
         if (name !== "statements") return of[name];
         return {
+          since: (...asked) => of.statements.since(...asked),
           postings: (...step) => of.statements.postings(...step),
           sums(...step) {
             sums += 1;

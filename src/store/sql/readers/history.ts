@@ -3,6 +3,7 @@ import type { Scope } from "../../scope.ts";
 import type { Connection, SqlDatabase } from "../database.ts";
 import { lazily } from "../lazily.ts";
 import type { SqlReader } from "./sql-reader.ts";
+import { startOf } from "./starts.ts";
 
 /**
  * What happened, for pictures: read on from a position, so that each row is read once, and summed by the database. It adds in
@@ -66,7 +67,7 @@ export function createHistoryReader({ raw }: Connection): SqlReader["history"] {
   };
 }
 
-/** The position before the first row of a time or later. Rows are in the order of their times, so it is found by halving. */
+/** Rows of several organisations are in the order of their times but for what the clocks of several instances differ. */
 function starts(raw: SqlDatabase, table: "postings" | "checks", time: string): (since: number) => number {
   const newest = raw.prepare<{ position: bigint | null }, []>(
     `SELECT max(position) AS position FROM ${table}`,
@@ -74,13 +75,5 @@ function starts(raw: SqlDatabase, table: "postings" | "checks", time: string): (
   const next = raw.prepare<{ time: bigint }, [number]>(
     `SELECT ${time} AS time FROM ${table} WHERE position > ? ORDER BY position LIMIT 1`,
   );
-  return (since) => {
-    let [low, high] = [0, Number(newest.get()?.position ?? 0n)];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if ((next.get(middle)?.time ?? since) < since) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
+  return (since) => startOf(since, Number(newest.get()?.position ?? 0n), (after) => next.get(after)?.time);
 }

@@ -2,6 +2,7 @@ import { type Legs, NO_LEGS, type PostingKind } from "../../../core/postings.ts"
 import type { Connection } from "../database.ts";
 import { lazily } from "../lazily.ts";
 import type { SqlReader } from "./sql-reader.ts";
+import { startOf } from "./starts.ts";
 
 /** The postings of an account, step by step, in the order of positions. */
 
@@ -25,6 +26,10 @@ const PAGE = `
     LEFT JOIN payees ON payees.position = payouts.payee
   ORDER BY step.position`;
 
+const NEWEST = "SELECT max(position) AS position FROM postings WHERE account = ?1";
+const NEXT =
+  "SELECT recorded_at AS time FROM postings WHERE account = ?1 AND position > ?2 ORDER BY position LIMIT 1";
+
 type Step = [account: number, after: number, until: number, limit: number];
 type Row = Legs & {
   readonly position: bigint;
@@ -43,7 +48,14 @@ export function createStatementsReader({ raw }: Connection): SqlReader["statemen
     const statement = raw.prepare<Row, Step>(PAGE);
     return (...step: Step) => statement.all(...step);
   });
+  const since = lazily(() => {
+    const newest = raw.prepare<{ readonly position: bigint | null }, [number]>(NEWEST);
+    const next = raw.prepare<{ readonly time: bigint }, [number, number]>(NEXT);
+    return (account: number, time: number) =>
+      startOf(time, Number(newest.get(account)?.position ?? 0n), (after) => next.get(account, after)?.time);
+  });
   return {
+    since,
     sums(...step) {
       const found = sums(...step);
       if (!found) throw new Error("a sum has a row");
