@@ -59,6 +59,23 @@ export function outcomeOf(
   return { outcome: "other", what: `${arrived} of ${amount} arrived: ${reference}` };
 }
 
+/**
+ * The outcome, compared with what the payee's balance says: a token may take a fee of which its event says nothing.
+ *
+ * @param missing how much less the payee has got in the block than the events there say; null where nobody knows
+ */
+export const comparedWith = (
+  missing: bigint | null,
+  amount: bigint,
+  outcome: PaymentOutcome,
+): PaymentOutcome =>
+  outcome.outcome !== "paid" || missing === null || missing === 0n
+    ? outcome
+    : {
+        outcome: "other",
+        what: `${amount - missing} of ${amount} arrived by the payee's balance, and all of it by the token's event: ${outcome.reference}`,
+      };
+
 /** What follows from the end of a transaction. */
 export type Verdict = {
   /** How its payout ends; null where it stays as it is. */

@@ -5,6 +5,7 @@ import { TRANSFER_TOPIC } from "../core/chain-transfer.ts";
 import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 import { createEvmWallet, type EvmWallet, wordsOf } from "./evm-wallet.ts";
+import { createTreasuryChain } from "./treasury-chain.ts";
 
 /** A wallet that holds tokens and pays with them. It never throws for what a node says. */
 export type EvmTreasury = EvmWallet & {
@@ -14,6 +15,15 @@ export type EvmTreasury = EvmWallet & {
   refusalOf(call: ChainCall): Promise<{ readonly why: string } | Away | null>;
   /** The receipt of a transaction that is in a block; null where it is in none. */
   receipt(hash: string): Promise<TransactionReceipt | Away | null>;
+  /**
+   * How much less of a token somebody has got in a block than the token's own events say; negative where it is more. Null where the
+   * node does not say, such as where it has forgotten the balances of that block.
+   */
+  missingIn(
+    block: number,
+    token: string,
+    holder: string,
+  ): Promise<{ readonly missing: bigint } | Away | null>;
 };
 
 type TokenAddress = `0x${string}`;
@@ -74,8 +84,41 @@ export function createEvmTreasury(
           throw error;
         }
       }),
+    async missingIn(block, token, holder) {
+      const key = { chainId, token, address: holder };
+      const blocks = { after: block - 1, until: block };
+      const moved = await createTreasuryChain(askChain, key, confirmations).transfers(blocks);
+      if ("away" in moved) return moved;
+      if ("refused" in moved) return null;
+      if ("wrong" in moved) return { away: "no_answer" };
+      const net = moved.transfers.reduce(
+        (sum, { direction, amount }) => (direction === "received" ? sum + amount : sum - amount),
+        0n,
+      );
+      return ask(async (client) => {
+        try {
+          const [before, after] = await Promise.all(
+            [block - 1, block].map((number) => heldAt(client, token as Hex, holder as Hex, number)),
+          );
+          return { missing: net - ((after ?? 0n) - (before ?? 0n)) };
+        } catch (error) {
+          if (isRefusal(error)) return null;
+          throw error;
+        }
+      });
+    },
   };
 }
+
+const heldAt = (client: Client, token: Hex, holder: Hex, block: number): Promise<bigint> =>
+  readContract(client, {
+    ...{ address: token, abi: erc20Abi, functionName: "balanceOf", args: [holder] },
+    blockNumber: BigInt(block),
+  });
+
+/** Nodes forget balances of old blocks, and say so in many ways. What they cannot say keeps no payout from its end. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof BaseError && error.walk((cause) => cause instanceof RpcRequestError) !== null;
 
 /** Nodes leave out a field that they do not know. */
 const isStatus = (status: unknown): boolean => status === "success" || status === "reverted";

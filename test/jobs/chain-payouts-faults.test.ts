@@ -53,6 +53,7 @@ function killAt(n: number, when: "before" | "after"): { readonly died: () => boo
       "balanceOf",
       "refusalOf",
       "receipt",
+      "missingIn",
     ]),
   };
   paying.restart();

@@ -457,7 +457,14 @@ describe("a token", () => {
     expect(await paying.list("paid")).toHaveLength(1);
   });
 
-  test.each(["takes_fee", "pays_another"] as const)(
+  test("that hides a fee from a node without old balances is believed by its event", async () => {
+    [paying.chain.token, paying.chain.keepsBalances] = ["hides_fee", false];
+    await paying.owe(ALICE);
+    await paying.payOut();
+    expect(await paying.list("paid")).toHaveLength(1);
+  });
+
+  test.each(["takes_fee", "hides_fee", "pays_another"] as const)(
     "that %s: it stays submitted, all stops, and a person decides",
     async (token) => {
       paying.chain.token = token;

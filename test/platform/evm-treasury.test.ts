@@ -15,8 +15,13 @@ const node = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   async fetch(request) {
-    const { id, method } = (await request.json()) as { id: number; method: string };
-    const answer = method === "eth_chainId" ? "0x14a34" : answers[method];
+    const { id, method, params } = (await request.json()) as {
+      id: number;
+      method: string;
+      params: unknown[];
+    };
+    const given = method === "eth_chainId" ? "0x14a34" : answers[method];
+    const answer = typeof given === "function" ? given(params) : given;
     return Response.json(
       answer !== null && typeof answer === "object" && "code" in answer
         ? { jsonrpc: "2.0", id, error: answer }
@@ -76,6 +81,47 @@ test("balances are of the token, or of the chain's coin; a token that is no cont
   ]);
   answers.eth_call = "0x";
   expect(await treasury.balanceOf(TOKEN)).toEqual({ away: "no_answer" });
+});
+
+describe("what a payee has got in a block is compared with the token's events", () => {
+  const moved = (from: string, to: string, amount: string, index: string) => ({
+    ...{ address: TOKEN, data: word(amount), blockNumber: "0x9", blockHash: HASH, logIndex: index },
+    ...{ topics: [TRANSFER, word(from.slice(2)), word(to.slice(2))], transactionHash: HASH },
+  });
+  const before = word("64");
+
+  test.each([
+    ["all of it", [moved(TOKEN, PAYEE, "5", "0x0")], "69", { missing: 0n }],
+    ["less", [moved(TOKEN, PAYEE, "5", "0x0")], "68", { missing: 1n }],
+    ["more", [moved(TOKEN, PAYEE, "5", "0x0")], "6a", { missing: -1n }],
+    [
+      "all, and gave some on",
+      [moved(TOKEN, PAYEE, "5", "0x0"), moved(PAYEE, TOKEN, "2", "0x1")],
+      "67",
+      { missing: 0n },
+    ],
+    ["nothing", [], "64", { missing: 0n }],
+  ])("%s", async (_, logs, after, found) => {
+    answers.eth_getLogs = logs;
+    answers.eth_call = (params: readonly unknown[]) => (params[1] === "0x9" ? word(after) : before);
+    expect(await treasury.missingIn(9, TOKEN, PAYEE)).toEqual(found);
+  });
+
+  test("unless the node does not say", async () => {
+    answers.eth_getLogs = [];
+    answers.eth_call = {
+      code: -32_000,
+      message: "missing trie node 0a1b (path ) state 0x1 is not available",
+    };
+    expect(await treasury.missingIn(9, TOKEN, PAYEE)).toBeNull();
+    answers = { eth_call: before, eth_getLogs: { code: -32_005, message: "too many requests" } };
+    expect(await treasury.missingIn(9, TOKEN, PAYEE)).toBeNull();
+    // That is not what was asked.
+    answers = { eth_call: "0x", eth_getLogs: [] };
+    expect(await treasury.missingIn(9, TOKEN, PAYEE)).toEqual({ away: "no_answer" });
+    answers = { eth_call: before, eth_getLogs: [moved(TOKEN, TOKEN, "1", "0x0")] };
+    expect(await treasury.missingIn(9, TOKEN, PAYEE)).toEqual({ away: "no_answer" });
+  });
 });
 
 describe("a receipt", () => {

@@ -17,6 +17,8 @@ export type TokenKind =
   | "answers_false"
   | "reverts"
   | "takes_fee"
+  /** A tenth stays behind, and the event says nothing of it. */
+  | "hides_fee"
   | "pays_another";
 
 type InBlock = { readonly raw: string; readonly sent: DecodedTransaction; readonly kind: TokenKind };
@@ -31,6 +33,8 @@ export type ModelTreasury = {
   coin: bigint;
   balance: bigint;
   token: TokenKind;
+  /** Whether the node has the balances of old blocks. */
+  keepsBalances: boolean;
   /** Whether a call of the token is played honestly before it is sent; else it always seems to work. */
   playsHonestly: boolean;
   /** What the node answers to the next transactions that are sent, instead of taking them. */
@@ -93,6 +97,15 @@ function createTokenChain(own: string, token: string) {
             return { hash, block, succeeded: one.kind !== "reverts", transfers: transfersOf(one) };
       return null;
     },
+    /** What an address did not get in a block, though the events say that it did. */
+    hidden: (number: number, holder: string): bigint =>
+      (blocks[number] ?? []).reduce(
+        (sum, one) =>
+          one?.kind === "hides_fee" && addresseeIn(one.sent.data) === holder
+            ? sum + amountIn(one.sent.data) / FEE_DIVISOR
+            : sum,
+        0n,
+      ),
     /** Makes a block of what waits and follows without a gap. Answers how much of the token is spent. */
     mine(kind: TokenKind): bigint {
       const block: InBlock[] = [];
@@ -172,11 +185,13 @@ export function createModelTreasury(
         return chain.token === "reverts" ? { why: "execution reverted: Pausable: paused" } : null;
       }),
     receipt: (hash) => ask("receipt", () => blocks.receipt(hash)),
+    missingIn: (block, _, holder) =>
+      ask("missingIn", () => (chain.keepsBalances ? { missing: blocks.hidden(block, holder) } : null)),
   };
   const chain: ModelTreasury = {
     ...{ wallet, sent: [], away: null, refusals: [], onAsked: () => {} },
     ...{ fees: { max: 100n, priority: 10n }, coin: 10n ** 18n, balance: 10n ** 12n },
-    ...{ token: "plain", playsHonestly: true },
+    ...{ token: "plain", playsHonestly: true, keepsBalances: true },
     mine(count) {
       for (let made = 0; made < count; made++) chain.balance -= blocks.mine(chain.token);
     },

@@ -2,7 +2,15 @@ import type { WalletTransaction } from "../../core/chain-transaction.ts";
 import { isRefusal } from "../../core/errors.ts";
 import { addresseeIn, transferData } from "../../core/evm-address.ts";
 import { endedPayout, type Payout, type PayoutEnd } from "../../core/payout.ts";
-import { givenUpVerdict, outcomeOf, type Verdict, verdictOf } from "../../core/payout-outcome.ts";
+import {
+  comparedWith,
+  givenUpVerdict,
+  outcomeOf,
+  type PaymentOutcome,
+  type TransactionReceipt,
+  type Verdict,
+  verdictOf,
+} from "../../core/payout-outcome.ts";
 import { endPayout, failPayout } from "../../core/postings.ts";
 import { isStopped, type PayoutTransaction, type RailState } from "../../core/rail.ts";
 import type { EvmTreasury } from "../../platform/evm-treasury.ts";
@@ -69,6 +77,12 @@ async function judgeOne(
   if (receipt !== null && "away" in receipt) return stopped(receipt);
   // A reorganisation has moved it: the next look at the wallet finds out.
   if (minedHash !== null && receipt?.block !== block) return null;
+  const compared =
+    receipt?.succeeded === true
+      ? await wallet.missingIn(receipt.block, to, addresseeIn(transaction.data))
+      : null;
+  if (compared !== null && "away" in compared) return stopped(compared);
+  const missing = compared?.missing ?? null;
   const verdict = await ctx.store.execute({
     scope: of,
     needs: {
@@ -90,7 +104,7 @@ async function judgeOne(
       const found =
         receipt === null
           ? givenUpVerdict(payout, now.nonce)
-          : verdictOf(payout, outcomeOf(paymentOf(now, payout), receipt));
+          : verdictOf(payout, outcomeBy(receipt, now, payout));
       const row: PayoutTransaction = { ...before, judged: true, problem: found.problem };
       const puts: readonly Put[] = [
         { kind: "payoutTransaction", before, row },
@@ -104,11 +118,16 @@ async function judgeOne(
   report(of, verdict, onAlarm);
   return null;
 
-  function paymentOf({ data, wallet: from }: WalletTransaction, { amount }: Payout) {
+  function outcomeBy(
+    by: TransactionReceipt,
+    { data, wallet: from }: WalletTransaction,
+    { amount }: Payout,
+  ): PaymentOutcome {
     const address = addresseeIn(data);
     if (transferData(address, amount) !== data)
       throw new Error(`the transaction of ${of.payoutId} pays something else`);
-    return { chainId, token: to, from: from.toLowerCase(), to: address, amount };
+    const payment = { chainId, token: to, from: from.toLowerCase(), to: address, amount };
+    return comparedWith(missing, amount, outcomeOf(payment, by));
   }
 }
 

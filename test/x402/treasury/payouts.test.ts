@@ -120,7 +120,7 @@ describe("a token", () => {
     },
   );
 
-  test.each<Behaviour>(["takes a fee", "moves twice"])(
+  test.each<Behaviour>(["takes a fee", "hides a fee", "moves twice"])(
     "that moves another amount stops, until a person has decided: %s",
     async (behaviour) => {
       await token.mint(TREASURY, 1_000n);
