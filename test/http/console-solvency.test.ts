@@ -63,7 +63,13 @@ test("what is owed of each asset stands beside what its wallet held, with the bl
   const signsWith = async (held: Holding | { away: "timeout" }) =>
     must(await signStatement({ ...service.ctx, treasuries: [treasury], holdingOf: async () => held }));
   const shown = async () => (await openConsole(service, home.people.viewer.as).get(PAGE)).text;
-  const holding = { balance: 77_250_000n, block: 4_711, blockHash: `0x${"ef".repeat(32)}`, blockTime: 0, newestTime: 0 };
+  const holding = {
+    balance: 77_250_000n,
+    block: 4_711,
+    blockHash: `0x${"ef".repeat(32)}`,
+    blockTime: 0,
+    newestTime: 0,
+  };
   await signsWith(holding);
   const text = await shown();
   for (const part of ["77.25 USDC", "4711", treasury.address]) expect(text).toContain(part);

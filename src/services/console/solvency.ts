@@ -7,6 +7,7 @@ import { caip2Of } from "../../core/x402/chains.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Context } from "../context.ts";
+import { pause } from "../solvency/owed-at.ts";
 import { type FoundStatement, findStatement } from "../solvency/read.ts";
 
 /** What a statement counts of an organisation's asset, and what it says of all. */
@@ -40,8 +41,8 @@ export type WalletNow = {
   readonly seen: { readonly balance: bigint; readonly block: number } | null;
 };
 
-/** How many postings are summed at once. */
-const SUMMED_AT_ONCE = 20_000;
+/** How many postings are summed at once: a few milliseconds. There may be a million since an old statement. */
+const SUMMED_AT_ONCE = 5_000;
 
 /** What the wallets of the mode hold; and the newest statement, with what it counts of the organisation: null where there is none. */
 export async function readSolvencyPage(
@@ -113,6 +114,7 @@ async function linesOf(
       );
       owed = subtractOwed(owed, legs);
       after = last;
+      await pause();
     }
     const stated = assets.find((one) => one.mode === caller.mode && one.asset === asset) ?? null;
     if (sumOwed(owed) > 0n) lines.push({ asset, owed, stated });
