@@ -196,6 +196,32 @@ describe("a reorganisation", () => {
     },
   );
 
+  test("that moves one and leaves the next in its block, before they are accounted for: both are paid", async () => {
+    const wallet = { ...paying.chain.wallet };
+    const { receipt } = wallet;
+    paying.wrapped = { store: paying.ctx.store, wallet };
+    paying.restart();
+    await paying.owe(ALICE);
+    await paying.step();
+    paying.chain.mine(1);
+    await paying.owe(BOB);
+    await paying.step(PAYOUT_MS);
+    paying.chain.mine(CONFIRMATIONS);
+    // They are confirmed, and what became of them cannot be asked yet.
+    wallet.receipt = async () => ({ away: "timeout" });
+    await paying.step();
+    wallet.receipt = receipt;
+    paying.chain.takeOut(CONFIRMATIONS + 1);
+    const sent = [...new Set(paying.chain.sent)];
+    paying.chain.drop();
+    paying.chain.mine(1);
+    for (const raw of sent) await paying.chain.wallet.send(raw);
+    paying.chain.mine(CONFIRMATIONS);
+    for (let step = 0; step < 3; step++) await paying.step();
+    expect([await paying.list("submitted"), (await paying.list("paid")).length]).toEqual([[], 2]);
+    expect(paying.chain.paid().get(ALICE)).toBe(100n);
+  });
+
   /** A payout that was paid, and is on its way again. */
   async function takenOut(): Promise<void> {
     for (const payee of [ALICE, BOB]) await paying.owe(payee);

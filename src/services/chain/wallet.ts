@@ -128,10 +128,14 @@ export async function reopenTakenOut(ctx: Context, { wallet, onTakenOut }: Sendi
     const view = await wallet.look([last]);
     if ("away" in view) return view;
     if (standsInBlock(last, { ...view, mined: view.mined[0] ?? null })) return null;
-    await change(ctx, last, { state: "open", block: null, minedHash: null });
+    await reopen(ctx, last);
     onTakenOut(last);
   }
 }
+
+/** Opens a confirmed transaction again: the next look says in which block it is, if any. */
+export const reopen = (ctx: Context, confirmed: WalletTransaction): Promise<boolean> =>
+  change(ctx, confirmed, { state: "open", block: null, minedHash: null });
 
 /** A transaction that is signed and not yet kept. */
 export async function signFirst(

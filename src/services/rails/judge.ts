@@ -15,7 +15,7 @@ import { endPayout, failPayout } from "../../core/postings.ts";
 import { isStopped, type PayoutTransaction, type RailState } from "../../core/rail.ts";
 import type { EvmTreasury } from "../../platform/evm-treasury.ts";
 import type { Put } from "../../store/change.ts";
-import { type Stopped, stopped, UNDER_WAY_MAX, walletKey } from "../chain/wallet.ts";
+import { reopen, type Stopped, stopped, UNDER_WAY_MAX, walletKey } from "../chain/wallet.ts";
 import type { Context } from "../context.ts";
 import { payoutPosting } from "../payout-posting.ts";
 
@@ -75,8 +75,11 @@ async function judgeOne(
   const { minedHash, block, chainId, to } = transaction;
   const receipt = minedHash === null ? null : await wallet.receipt(minedHash);
   if (receipt !== null && "away" in receipt) return stopped(receipt);
-  // A reorganisation has moved it: the next look at the wallet finds out.
-  if (minedHash !== null && receipt?.block !== block) return null;
+  if (minedHash !== null && receipt?.block !== block) {
+    // A reorganisation has moved it. One that is after it may be where it was, so that nobody else finds out.
+    if (receipt !== null) await reopen(ctx, transaction);
+    return null;
+  }
   const compared =
     receipt?.succeeded === true
       ? await wallet.missingIn(receipt.block, to, addresseeIn(transaction.data))
