@@ -1291,6 +1291,12 @@ const BEHIND: readonly Behind[] = [
     /payout_transactions_chain/,
   ],
   [
+    "a live payout on a test network",
+    "payout_transactions_are_signed",
+    () => payoutTransaction({ chain_id: "84532" }),
+    /payout_transactions_chain/,
+  ],
+  [
     "a payout on no rail of a chain",
     "payout_transactions_of_a_payout",
     () => payoutTransaction({ rail: "'live_book'" }),
