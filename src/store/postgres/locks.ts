@@ -159,8 +159,10 @@ export function locksOf(commands: readonly AnyCommand[]): Locks {
 function nameOf<Name extends NeedName>(name: Name, needs: Needs): string | null {
   const holds: Holds<Name> = NEEDS[name];
   if (holds === "own" || holds === "unique") return null;
+  const ask: unknown = needs[name];
+  // Nothing of it is asked for.
+  if (Array.isArray(ask) && ask.length === 0) return null;
   if (holds === "instance") return INSTANCE;
-  const ask = needs[name];
   return ask == null ? null : holds(ask as never);
 }
 
