@@ -168,17 +168,20 @@ export async function decideCorrection(
 ): Promise<CorrectionResource | Refusal> {
   const refused = refuseAuthority(caller, "admin");
   if (refused) return refused;
+  const found = await ctx.store.read((reader) => reader.corrections.get(id));
+  if (!found || !reaches(caller, found)) return correctionNotFound(id);
   return administer(ctx, caller, "admin", {
     scope: caller,
     needs: {
       correction: id,
       deposit: { from: "correction" },
       balance: { from: "deposit" },
+      railStates: [found],
       passkeyApproval: passkeyToken === undefined ? null : hashSecret(passkeyToken),
       passkeys: caller.userId,
     },
     decide(snapshot, now): Audited<CorrectionResource> {
-      const { correction, deposit, balance, instance, recordedAt } = snapshot;
+      const { correction, deposit, balance, railStates, instance, recordedAt } = snapshot;
       if (!correction || !deposit) return { answer: correctionNotFound(id) };
       const closed = refuseDecided(correction);
       if (closed) return { answer: closed };
@@ -190,6 +193,8 @@ export async function decideCorrection(
       const problem =
         refuseFirstPerson(correction, caller) ??
         refuseUnacknowledged(instance, correction.mode) ??
+        // What the operator of the machine has proposed, they have answered for. A person may have proposed it before there was a treasury.
+        (correction.proposedBy === null ? null : refusePooledCorrection(correction, railStates[0] ?? null)) ??
         refuseDifference(balance, correction);
       if (problem) return { answer: problem };
       const signed = approvalOfCorrection(caller.userId, id);

@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { approvalOfCorrection } from "../../../src/core/passkey.ts";
 import type { Mode } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
 import { fundBalance } from "../../../src/services/admin/balances.ts";
-import { correctBalance } from "../../../src/services/admin/corrections.ts";
+import { correctBalance, decideCorrection } from "../../../src/services/admin/corrections.ts";
 import { failPayoutOf, markPaid } from "../../../src/services/admin/payouts.ts";
+import { setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
+import { keepRailStates } from "../../../src/services/rails/states.ts";
+import { createTestContext } from "../../support/context.ts";
+import { putSignature } from "../../support/passkeys.ts";
 import { ALICE, CONFIRMATIONS, type Paying, startPaying } from "../../support/paying.ts";
 import { expectRefused } from "../../support/refused.ts";
-import { must } from "../../support/stage.ts";
+import { createStage, must } from "../../support/stage.ts";
 
 /** A treasury has the money of all organisations: the people of one do not get any of it by saying that there is more of theirs. */
 
@@ -96,4 +101,29 @@ test("in the sandbox, whose money is not real, an admin does all of it", async (
   const [paid] = await paying.list("paid");
   const end = { payout_id: paid?.id ?? "", reason: "it came back", returned: true };
   expect(must(await failPayoutOf(paying.ctx, admin, end))).toMatchObject({ status: "failed" });
+});
+
+test("what a person proposed before there was a treasury is not approved any more; what the operator proposed is", async () => {
+  await begin("live");
+  const ctx = createTestContext();
+  const { organisationId, owner, admin } = await createStage(ctx);
+  const input = { organisation_id: organisationId, mode: "live", amount: "100" } as const;
+  must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: organisationId, amount: "1" }));
+  const proposals = [];
+  for (const by of [owner, MACHINE]) {
+    const { id: deposit_id } = must(await fundBalance(ctx, by, { ...input, asset: "USDC" }));
+    proposals.push(
+      must(await correctBalance(ctx, by, { deposit_id, amount: "200", reason: "more came" })).id,
+    );
+  }
+  await keepRailStates({ ...ctx, treasuries: paying.ctx.treasuries });
+  const [persons = "", operators = ""] = proposals;
+  const approve = async (id: string) => {
+    const passkey_token = await putSignature(ctx, admin, approvalOfCorrection(admin.userId, id));
+    return () => decideCorrection(ctx, admin, { correction_id: id, decision: "approve", passkey_token });
+  };
+  await expectRefused(ctx, await approve(persons), ["validation_failed", "amount: must not"]);
+  must(await (await approve(operators))());
+  must(await decideCorrection(ctx, admin, { correction_id: persons, decision: "withdraw" }));
+  await ctx.close();
 });
