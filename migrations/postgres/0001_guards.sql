@@ -2,9 +2,9 @@
 --
 -- Most of them read nothing but the row. They are conditions of triggers that all call one function, with the words. What refuses every
 -- change of a table or of some of its columns is asked once a statement: a statement that names such a column is refused even where it
--- finds no row. A guard that reads other tables is a function of its own. Where a table gets many rows at once (warrants, postings,
--- trace, checks, idempotency_keys, accounts, webhook_deliveries, session_totals), it is asked once a statement, of all its rows.
--- CockroachDB has no triggers of statements, nor transition tables: there, these must be made row by row.
+-- finds no row. A guard that reads other rows is a function of its own, which is called for each row. It is called before the row is
+-- written where what it reads was there before the statement, and after the statement where the other rows of it count, or where the
+-- insert of a row that is there already is an update. There are no transition tables, which YugabyteDB lacks.
 --
 -- The order of writes. SQLite asks for each row as it comes. Here the rows of a batch come by statements of many rows, and what a guard
 -- looks at has to come before: scopes, agents, accounts, deposits, treasury_watches and chain_transfers; warrants, then purchases;
@@ -266,73 +266,63 @@ BEGIN
 END $$;
 CREATE TRIGGER passkeys_stay_their_persons BEFORE INSERT ON passkeys FOR EACH ROW EXECUTE FUNCTION passkeys_stay_their_persons();
 
--- Rows of one statement come in no order: of those, none is later than the other.
-CREATE FUNCTION session_totals_go_on() RETURNS trigger LANGUAGE plpgsql
+-- Rows of one statement come in no order: of those, none is later than the other. Stable: it sees what was there before the statement.
+CREATE FUNCTION session_totals_go_on() RETURNS trigger LANGUAGE plpgsql STABLE
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted
-    WHERE (SELECT max(held_at) FROM session_totals WHERE session = inserted.session)
-      > (SELECT max(held_at) FROM inserted AS together WHERE together.session = inserted.session)
-  ) THEN
+  IF EXISTS (SELECT 1 FROM session_totals WHERE session = NEW.session AND held_at > NEW.held_at) THEN
     RAISE EXCEPTION 'what a session held is history';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER session_totals_go_on AFTER INSERT ON session_totals REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION session_totals_go_on();
+CREATE TRIGGER session_totals_go_on BEFORE INSERT ON session_totals FOR EACH ROW EXECUTE FUNCTION session_totals_go_on();
 
 CREATE FUNCTION webhook_deliveries_are_of_their_endpoint() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted
-    WHERE (SELECT organisation_id = inserted.organisation_id AND mode = inserted.mode
-      FROM webhooks WHERE id = inserted.webhook_id) IS NOT TRUE
+  IF NOT EXISTS (
+    SELECT 1 FROM webhooks WHERE id = NEW.webhook_id AND organisation_id = NEW.organisation_id AND mode = NEW.mode
   ) THEN
     RAISE EXCEPTION 'a delivery has its endpoint''s organisation and mode';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER webhook_deliveries_are_of_their_endpoint AFTER INSERT ON webhook_deliveries REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION webhook_deliveries_are_of_their_endpoint();
+-- After: of a delivery that is there already, the insert is an update.
+CREATE TRIGGER webhook_deliveries_are_of_their_endpoint AFTER INSERT ON webhook_deliveries FOR EACH ROW
+  EXECUTE FUNCTION webhook_deliveries_are_of_their_endpoint();
 
 -- Warrants
 
 CREATE FUNCTION warrants_of_their_account() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted WHERE scope IS DISTINCT FROM (SELECT scope FROM accounts WHERE position = inserted.account)
-  ) THEN
+  IF NEW.scope IS DISTINCT FROM (SELECT scope FROM accounts WHERE position = NEW.account) THEN
     RAISE EXCEPTION 'a warrant is held from an account of its scope';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER warrants_of_their_account AFTER INSERT ON warrants REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION warrants_of_their_account();
+CREATE TRIGGER warrants_of_their_account BEFORE INSERT ON warrants FOR EACH ROW EXECUTE FUNCTION warrants_of_their_account();
 
 CREATE FUNCTION checks_of_a_known_warrant() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM inserted WHERE (SELECT true FROM warrants WHERE position = inserted.warrant) IS NOT TRUE) THEN
+  IF NOT EXISTS (SELECT 1 FROM warrants WHERE position = NEW.warrant) THEN
     RAISE EXCEPTION 'a check belongs to a warrant';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER checks_of_a_known_warrant AFTER INSERT ON checks REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION checks_of_a_known_warrant();
+CREATE TRIGGER checks_of_a_known_warrant BEFORE INSERT ON checks FOR EACH ROW EXECUTE FUNCTION checks_of_a_known_warrant();
 
 CREATE FUNCTION idempotency_keys_of_a_known_scope() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM inserted WHERE (SELECT true FROM scopes WHERE position = inserted.scope) IS NOT TRUE) THEN
+  IF NOT EXISTS (SELECT 1 FROM scopes WHERE position = NEW.scope) THEN
     RAISE EXCEPTION 'an idempotency key belongs to a scope';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER idempotency_keys_of_a_known_scope AFTER INSERT ON idempotency_keys REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION idempotency_keys_of_a_known_scope();
+CREATE TRIGGER idempotency_keys_of_a_known_scope BEFORE INSERT ON idempotency_keys FOR EACH ROW
+  EXECUTE FUNCTION idempotency_keys_of_a_known_scope();
 
 CREATE FUNCTION purchases_of_a_known_warrant() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
@@ -368,22 +358,19 @@ CREATE TRIGGER accounts_begin_empty BEFORE INSERT ON accounts FOR EACH ROW EXECU
 CREATE FUNCTION accounts_follow_their_postings() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM before JOIN after USING (position)
-    WHERE (
-      SELECT after.available = before.available + sum(available) AND after.held = before.held + sum(held)
-        AND after.paid = before.paid + sum(paid) AND after.funding = before.funding + sum(funding)
-        AND after.payable = before.payable + sum(payable) AND after.submitted = before.submitted + sum(submitted)
-        AND after.posted = max(postings.position)
-      FROM postings WHERE account = before.position AND postings.position > before.posted
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT NEW.available = OLD.available + sum(available) AND NEW.held = OLD.held + sum(held)
+      AND NEW.paid = OLD.paid + sum(paid) AND NEW.funding = OLD.funding + sum(funding)
+      AND NEW.payable = OLD.payable + sum(payable) AND NEW.submitted = OLD.submitted + sum(submitted)
+      AND NEW.posted = max(position)
+    FROM postings WHERE account = OLD.position AND position > OLD.posted
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a balance is the sum of its postings';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER accounts_follow_their_postings AFTER UPDATE ON accounts REFERENCING OLD TABLE AS before NEW TABLE AS after
-  FOR EACH STATEMENT EXECUTE FUNCTION accounts_follow_their_postings();
+CREATE TRIGGER accounts_follow_their_postings AFTER UPDATE ON accounts FOR EACH ROW
+  EXECUTE FUNCTION accounts_follow_their_postings();
 
 CREATE FUNCTION deposits_of_a_known_account() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
@@ -541,166 +528,137 @@ CREATE TRIGGER payout_transactions_are_signed BEFORE INSERT ON payout_transactio
 
 -- Postings
 
-CREATE FUNCTION postings_of_a_known_kind() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted
-    WHERE NOT (kind = 'hold' OR kind = 'settlement' OR kind = 'deposit' OR kind = 'payout_submitted' OR kind = 'payout_paid'
-      OR kind = 'payout_failed' OR kind = 'correction')
-  ) THEN
-    RAISE EXCEPTION 'a posting is a deposit or its correction, a hold, a settlement, or a move of a payout';
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER postings_of_a_known_kind AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_of_a_known_kind();
+CREATE TRIGGER postings_of_a_known_kind BEFORE INSERT ON postings FOR EACH ROW
+  WHEN (NEW.kind NOT IN ('hold', 'settlement', 'deposit', 'payout_submitted', 'payout_paid', 'payout_failed', 'correction'))
+  EXECUTE FUNCTION refuse('a posting is a deposit or its correction, a hold, a settlement, or a move of a payout');
 
 CREATE FUNCTION postings_on_a_rail_of_their_mode() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted
-    WHERE (
-      SELECT rail = mode || '_book' OR rail = mode || '_evm' AND starts_with(kind, 'payout_')
-      FROM scopes WHERE position = (SELECT scope FROM accounts WHERE position = inserted.account)
-    ) IS NOT TRUE
+  IF NOT EXISTS (
+    SELECT 1 FROM scopes
+    WHERE position = (SELECT scope FROM accounts WHERE position = NEW.account)
+      AND (NEW.rail = mode || '_book' OR NEW.rail = mode || '_evm' AND starts_with(NEW.kind, 'payout_'))
   ) THEN
     RAISE EXCEPTION 'a posting moves an account of the mode of its rail';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER postings_on_a_rail_of_their_mode AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_on_a_rail_of_their_mode();
+CREATE TRIGGER postings_on_a_rail_of_their_mode BEFORE INSERT ON postings FOR EACH ROW
+  EXECUTE FUNCTION postings_on_a_rail_of_their_mode();
 
 -- A warrant that was opened and settled in one batch is settled already: then its settlement follows its hold.
 CREATE FUNCTION postings_hold_an_amount() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE kind = 'hold' AND (
-      SELECT account = posting.account AND posting.held = amount AND posting.paid = 0 AND posting.funding = 0
-        AND posting.payable = 0 AND posting.submitted = 0
-        AND (settled_at IS NULL OR (
-          SELECT later.position > posting.position FROM postings AS later
-          WHERE later.cause = posting.cause AND later.kind = 'settlement'))
-      FROM warrants WHERE position = posting.cause
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT account = NEW.account AND NEW.held = amount AND NEW.paid = 0 AND NEW.funding = 0
+      AND NEW.payable = 0 AND NEW.submitted = 0
+      AND (settled_at IS NULL OR (
+        SELECT later.position > NEW.position FROM postings AS later
+        WHERE later.cause = NEW.cause AND later.kind = 'settlement'))
+    FROM warrants WHERE position = NEW.cause
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a hold is the amount of a warrant of the same account';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_hold_an_amount AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_hold_an_amount();
+CREATE TRIGGER postings_hold_an_amount AFTER INSERT ON postings FOR EACH ROW WHEN (NEW.kind = 'hold')
+  EXECUTE FUNCTION postings_hold_an_amount();
 
 CREATE FUNCTION postings_settle_a_warrant() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE kind = 'settlement' AND (
-      SELECT account = posting.account AND settled_at IS NOT NULL AND posting.held = -amount AND posting.funding = 0
-        AND posting.paid = amount / 10000 * coalesce(released_bps, 0) + amount % 10000 * coalesce(released_bps, 0) / 10000
-        AND posting.payable = CASE
-          WHEN posting.paid = 0 OR (SELECT contract IS NOT NULL FROM purchases WHERE warrant_id = warrants.id) THEN 0
-          ELSE posting.paid
-        END
-        AND posting.submitted = 0
-      FROM warrants WHERE position = posting.cause
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT account = NEW.account AND settled_at IS NOT NULL AND NEW.held = -amount AND NEW.funding = 0
+      AND NEW.paid = amount / 10000 * coalesce(released_bps, 0) + amount % 10000 * coalesce(released_bps, 0) / 10000
+      AND NEW.payable = CASE
+        WHEN NEW.paid = 0 OR (SELECT contract IS NOT NULL FROM purchases WHERE warrant_id = warrants.id) THEN 0
+        ELSE NEW.paid
+      END
+      AND NEW.submitted = 0
+    FROM warrants WHERE position = NEW.cause
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a settlement is what its warrant says, of the same account';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_settle_a_warrant AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_settle_a_warrant();
+CREATE TRIGGER postings_settle_a_warrant AFTER INSERT ON postings FOR EACH ROW WHEN (NEW.kind = 'settlement')
+  EXECUTE FUNCTION postings_settle_a_warrant();
 
 CREATE FUNCTION postings_of_a_known_deposit() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE kind = 'deposit' AND (
-      SELECT account = posting.account AND amount = posting.available AND posting.held = 0 AND posting.paid = 0
-        AND posting.payable = 0 AND posting.submitted = 0
-      FROM deposits WHERE position = posting.cause
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT account = NEW.account AND amount = NEW.available AND NEW.held = 0 AND NEW.paid = 0
+      AND NEW.payable = 0 AND NEW.submitted = 0
+    FROM deposits WHERE position = NEW.cause
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a posting brings the amount of a deposit of the same account';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_of_a_known_deposit AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_of_a_known_deposit();
+CREATE TRIGGER postings_of_a_known_deposit AFTER INSERT ON postings FOR EACH ROW WHEN (NEW.kind = 'deposit')
+  EXECUTE FUNCTION postings_of_a_known_deposit();
 
 CREATE FUNCTION postings_of_a_known_correction() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE kind = 'correction' AND (
-      SELECT account = posting.account AND status = 'recorded' AND posting.available = amount_after - amount_before
-        AND posting.held = 0 AND posting.paid = 0 AND posting.payable = 0 AND posting.submitted = 0
-      FROM corrections WHERE position = posting.cause
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT account = NEW.account AND status = 'recorded' AND NEW.available = amount_after - amount_before
+      AND NEW.held = 0 AND NEW.paid = 0 AND NEW.payable = 0 AND NEW.submitted = 0
+    FROM corrections WHERE position = NEW.cause
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a correction is posted once it is recorded, to the account of its deposit';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_of_a_known_correction AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_of_a_known_correction();
+CREATE TRIGGER postings_of_a_known_correction AFTER INSERT ON postings FOR EACH ROW WHEN (NEW.kind = 'correction')
+  EXECUTE FUNCTION postings_of_a_known_correction();
 
 -- A payout may have gone on in the same batch: then what it went on to is posted after this.
 CREATE FUNCTION postings_of_a_known_payout() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE kind IN ('payout_submitted', 'payout_paid', 'payout_failed') AND (
-      SELECT account = posting.account AND rail = posting.rail
-        AND posting.available = 0 AND posting.held = 0 AND posting.paid = 0
-        AND posting.payable = CASE kind WHEN 'payout_submitted' THEN -amount WHEN 'payout_failed' THEN amount ELSE 0 END
-        AND posting.submitted = CASE
-          WHEN kind = 'payout_submitted' THEN amount
-          WHEN kind = 'payout_failed' AND (
-            SELECT earlier.position < posting.position FROM postings AS earlier
-            WHERE earlier.cause = posting.cause AND earlier.kind = 'payout_paid') THEN 0
-          ELSE -amount
-        END
-        AND ('payout_' || status = kind
-          OR kind = 'payout_submitted' AND status = 'paid' AND (
-            SELECT later.position > posting.position FROM postings AS later
-            WHERE later.cause = posting.cause AND later.kind = 'payout_paid')
-          OR kind IN ('payout_submitted', 'payout_paid') AND status = 'failed' AND (
-            SELECT later.position > posting.position FROM postings AS later
-            WHERE later.cause = posting.cause AND later.kind = 'payout_failed'))
-      FROM payouts WHERE position = posting.cause
-    ) IS NOT TRUE
-  ) THEN
+  IF (
+    SELECT account = NEW.account AND rail = NEW.rail
+      AND NEW.available = 0 AND NEW.held = 0 AND NEW.paid = 0
+      AND NEW.payable = CASE NEW.kind WHEN 'payout_submitted' THEN -amount WHEN 'payout_failed' THEN amount ELSE 0 END
+      AND NEW.submitted = CASE
+        WHEN NEW.kind = 'payout_submitted' THEN amount
+        WHEN NEW.kind = 'payout_failed' AND (
+          SELECT earlier.position < NEW.position FROM postings AS earlier
+          WHERE earlier.cause = NEW.cause AND earlier.kind = 'payout_paid') THEN 0
+        ELSE -amount
+      END
+      AND ('payout_' || status = NEW.kind
+        OR NEW.kind = 'payout_submitted' AND status = 'paid' AND (
+          SELECT later.position > NEW.position FROM postings AS later
+          WHERE later.cause = NEW.cause AND later.kind = 'payout_paid')
+        OR NEW.kind IN ('payout_submitted', 'payout_paid') AND status = 'failed' AND (
+          SELECT later.position > NEW.position FROM postings AS later
+          WHERE later.cause = NEW.cause AND later.kind = 'payout_failed'))
+    FROM payouts WHERE position = NEW.cause
+  ) IS NOT TRUE THEN
     RAISE EXCEPTION 'a payout is posted as it says, to the account of its payee';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_of_a_known_payout AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_of_a_known_payout();
+CREATE TRIGGER postings_of_a_known_payout AFTER INSERT ON postings FOR EACH ROW
+  WHEN (NEW.kind IN ('payout_submitted', 'payout_paid', 'payout_failed'))
+  EXECUTE FUNCTION postings_of_a_known_payout();
 
 CREATE FUNCTION postings_of_a_signed_payout() RETURNS trigger LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM inserted AS posting
-    WHERE starts_with(kind, 'payout_') AND right(rail, 4) = '_evm'
-      AND (SELECT true FROM payout_transactions WHERE payout = posting.cause) IS NOT TRUE
-  ) THEN
+  IF NOT EXISTS (SELECT 1 FROM payout_transactions WHERE payout = NEW.cause) THEN
     RAISE EXCEPTION 'a payout on a chain has its transaction';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER postings_of_a_signed_payout AFTER INSERT ON postings REFERENCING NEW TABLE AS inserted
-  FOR EACH STATEMENT EXECUTE FUNCTION postings_of_a_signed_payout();
+CREATE TRIGGER postings_of_a_signed_payout AFTER INSERT ON postings FOR EACH ROW
+  WHEN (starts_with(NEW.kind, 'payout_') AND right(NEW.rail, 4) = '_evm')
+  EXECUTE FUNCTION postings_of_a_signed_payout();
 
 -- The log
 
@@ -711,42 +669,37 @@ CREATE FUNCTION leaves_of_the_log() RETURNS int8 LANGUAGE sql STABLE SET search_
   )
 $$;
 
--- The rows of a statement come in no order. They are the next leaves where no leaf of another row is among them or after them, and
--- the one before them is there. No two are the same: a unique index sees to that.
-CREATE FUNCTION next_leaves(leaves int8[]) RETURNS boolean LANGUAGE sql STABLE
-  SET search_path FROM CURRENT SET enable_seqscan = off AS $$
-  SELECT last - first + 1 = cardinality(leaves)
-    AND (SELECT count(*) FROM trace WHERE leaf_index >= first)
-      + (SELECT count(*) FROM solvency_statements WHERE leaf_index >= first) = cardinality(leaves)
-    AND (first = 0 OR EXISTS (SELECT 1 FROM trace WHERE leaf_index = first - 1)
-      OR EXISTS (SELECT 1 FROM solvency_statements WHERE leaf_index = first - 1))
-  FROM (SELECT min(leaf) AS first, max(leaf) AS last FROM unnest(leaves) AS leaf) AS bounds
-$$;
-
-CREATE FUNCTION trace_gets_a_leaf_once() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Whether there is a leaf before this one. Volatile: asked when a statement has ended, it sees what that has written. The next function
+-- calls it, whose settings it has.
+CREATE FUNCTION follows_a_leaf(leaf int8) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM before WHERE leaf_index IS NOT NULL) OR EXISTS (SELECT 1 FROM after WHERE leaf_index IS NULL)
-    OR NOT next_leaves(ARRAY(SELECT leaf_index FROM after))
+  PERFORM 1 FROM trace WHERE leaf_index = leaf - 1;
+  RETURN FOUND OR leaf = 0 OR EXISTS (SELECT 1 FROM solvency_statements WHERE leaf_index = leaf - 1);
+END $$;
+
+-- The rows of a statement come in no order. Each follows a leaf that is there when the statement has ended. The first of them follows what
+-- was there before the statement, and must follow all of it. So they are the next leaves, without a gap. Stable: what this function itself
+-- reads is what was there before the statement.
+CREATE FUNCTION gets_a_leaf_once() RETURNS trigger LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+BEGIN
+  IF OLD.leaf_index IS NOT NULL OR NEW.leaf_index IS NULL OR NOT follows_a_leaf(NEW.leaf_index) THEN
+    RAISE EXCEPTION '%', TG_ARGV[0];
+  END IF;
+  IF NEW.leaf_index = 0 OR EXISTS (SELECT 1 FROM trace WHERE leaf_index = NEW.leaf_index - 1)
+    OR EXISTS (SELECT 1 FROM solvency_statements WHERE leaf_index = NEW.leaf_index - 1)
   THEN
-    RAISE EXCEPTION 'an entry becomes the next leaf of the log, once';
+    IF EXISTS (SELECT 1 FROM trace WHERE leaf_index >= NEW.leaf_index)
+      OR EXISTS (SELECT 1 FROM solvency_statements WHERE leaf_index >= NEW.leaf_index)
+    THEN
+      RAISE EXCEPTION '%', TG_ARGV[0];
+    END IF;
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER trace_gets_a_leaf_once AFTER UPDATE ON trace REFERENCING OLD TABLE AS before NEW TABLE AS after
-  FOR EACH STATEMENT EXECUTE FUNCTION trace_gets_a_leaf_once();
-
-CREATE FUNCTION solvency_statements_get_a_leaf_once() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-  IF EXISTS (SELECT 1 FROM before WHERE leaf_index IS NOT NULL) OR EXISTS (SELECT 1 FROM after WHERE leaf_index IS NULL)
-    OR NOT next_leaves(ARRAY(SELECT leaf_index FROM after))
-  THEN
-    RAISE EXCEPTION 'a statement becomes the next leaf of the log, once';
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER solvency_statements_get_a_leaf_once AFTER UPDATE ON solvency_statements
-  REFERENCING OLD TABLE AS before NEW TABLE AS after
-  FOR EACH STATEMENT EXECUTE FUNCTION solvency_statements_get_a_leaf_once();
+CREATE TRIGGER trace_gets_a_leaf_once AFTER UPDATE ON trace FOR EACH ROW
+  EXECUTE FUNCTION gets_a_leaf_once('an entry becomes the next leaf of the log, once');
+CREATE TRIGGER solvency_statements_get_a_leaf_once AFTER UPDATE ON solvency_statements FOR EACH ROW
+  EXECUTE FUNCTION gets_a_leaf_once('a statement becomes the next leaf of the log, once');
 
 CREATE FUNCTION solvency_statements_go_on() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

@@ -1,16 +1,11 @@
 /** What the tables on PostgreSQL refuse: the statements that SQLite's refuse, and what only batches meet. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { ReservedSQL } from "bun";
-import { migratePostgres } from "../../src/store/postgres/migrate.ts";
-import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { connect } from "../../src/store/sqlite/open.ts";
-import { createTestContext } from "../support/context.ts";
-import { buildGoodLedger } from "../support/good-ledger.ts";
-import { ALL_BEHIND, guardedRows, newTables, WRONG } from "../support/guard-cases.ts";
+import { ALL_BEHIND, newTables, WRONG } from "../support/guard-cases.ts";
 import { type Postgres, startPostgres } from "../support/postgres-server.ts";
-import { SCRIPTED } from "../support/stage.ts";
 import { tableGuards } from "../support/table-guards.ts";
+import { AMONG_OTHERS, aWarrant, held, ofPayout, POSTINGS, refunded } from "./batch-statements.ts";
 import { createConnections } from "./connections.ts";
+import { createGuardedLedger, type GuardedLedger } from "./guarded-ledger.ts";
 
 const TEST_MS = 120_000;
 
@@ -20,144 +15,20 @@ const OF_TYPES: readonly string[] = ["accounts_integers", "payees_integers"];
 const lite = newTables();
 
 let postgres: Postgres;
-let ledger: ReservedSQL;
+let ledger: GuardedLedger;
 const { connectTo, closeAll } = createConnections(() => postgres.port);
 
 beforeAll(async () => {
   postgres = await startPostgres();
-  const sql = connectTo(await postgres.createDatabase());
-  await migratePostgres(sql, { version: "0.1.0", newInstance: () => ({ id: "ins_none", createdAt: 0 }) });
-  ledger = await sql.reserve();
-  await copyGoodLedger();
-  await speakAsSqlite();
-  for (const statement of guardedRows()) await run(statement);
+  ledger = await createGuardedLedger(connectTo(await postgres.createDatabase()));
 }, TEST_MS);
 afterAll(async () => {
   await closeAll();
   await postgres.close();
 }, TEST_MS);
 
-type Row = Readonly<Record<string, unknown>>;
-
-/** Tables that others look into, before these. */
-const FIRST = [
-  ...["organisations", "scopes", "users", "agents", "spend_sessions", "accounts", "deposits", "warrants"],
-  ...["purchases", "payees", "trace", "checks", "postings"],
-];
-/** Sums, which begin with nothing and are written once their parts are there. */
-const SUMS: Readonly<Record<string, readonly string[]>> = {
-  accounts: ["available", "held", "paid", "funding", "payable", "submitted", "posted"],
-  payees: ["payable", "submitted", "paid_out"],
-};
-
-/**
- * The rows of a ledger that Holdfast wrote, as if all its commands had come in one batch: table by table, each row in its last state.
- * The guards take it.
- */
-async function copyGoodLedger(): Promise<void> {
-  const ctx = createTestContext(SCRIPTED);
-  await buildGoodLedger(ctx);
-  const { raw } = connect(ledgerFile(ctx.folder), { readonly: true });
-  const tables = raw
-    .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
-    )
-    .all()
-    .map(({ name }) => name);
-  const rowsOf = (table: string): readonly Row[] =>
-    raw
-      .query<Row, []>(`SELECT rowid AS rowid, * FROM ${table}`)
-      .all()
-      .map(({ rowid, ...row }) => ("position" in row ? row : { rowid, ...row }));
-  await ledger`DELETE FROM instances`;
-  for (const table of new Set([...FIRST, ...tables])) {
-    const empty = Object.fromEntries((SUMS[table] ?? []).map((column) => [column, 0n]));
-    // An organisation makes its scopes itself, with other numbers than these.
-    await ledger`SELECT set_config('session_replication_role', ${table === "organisations" ? "replica" : "origin"}, false)`;
-    await insert(
-      table,
-      rowsOf(table).map((row) => ({ ...row, ...empty })),
-    );
-  }
-  for (const [table, columns] of Object.entries(SUMS))
-    for (const row of rowsOf(table))
-      await ledger.unsafe(
-        `UPDATE ${table} SET ${columns.map((column, at) => `${column} = $${at + 2}`).join(", ")} WHERE position = $1`,
-        [row.position, ...columns.map((column) => row[column])],
-      );
-  raw.close();
-  await ctx.close();
-}
-
-/** Inserts rows by one statement. */
-async function insert(table: string, rows: readonly Row[]): Promise<void> {
-  const [first] = rows;
-  if (first === undefined) return;
-  const columns = Object.keys(first);
-  const places = rows.map(
-    (_, row) => `(${columns.map((__, column) => `$${row * columns.length + column + 1}`).join(", ")})`,
-  );
-  await ledger.unsafe(
-    `INSERT INTO ${table} (${columns.map((column) => `"${column}"`).join(", ")}) VALUES ${places.join(", ")}`,
-    rows.flatMap((row) => columns.map((column) => row[column])),
-  );
-}
-
-/** Gives new rows their numbers, as SQLite does by itself, and has those of its functions that the statements use. */
-async function speakAsSqlite(): Promise<void> {
-  await ledger`CREATE FUNCTION zeroblob(bytes int) RETURNS bytea LANGUAGE sql AS 'SELECT decode(repeat(''00'', bytes), ''hex'')'`;
-  await ledger`CREATE FUNCTION randomblob(bytes int) RETURNS bytea LANGUAGE sql AS 'SELECT decode(repeat(md5(random()::text), bytes / 16), ''hex'')'`;
-  await ledger`CREATE FUNCTION hex(bytes bytea) RETURNS text LANGUAGE sql AS 'SELECT upper(encode(bytes, ''hex''))'`;
-  for (const column of ["position", "rowid"]) {
-    await ledger.unsafe(
-      `CREATE FUNCTION new_${column}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.${column} := nextval(''positions''); RETURN NEW; END'`,
-    );
-    const tables: { name: string }[] = await ledger`SELECT table_name AS name FROM information_schema.columns
-      WHERE table_schema = 'public' AND column_name = ${column}`;
-    for (const { name } of tables)
-      await ledger.unsafe(
-        `CREATE TRIGGER a_new_${column} BEFORE INSERT ON ${name} FOR EACH ROW WHEN (NEW.${column} IS NULL) EXECUTE FUNCTION new_${column}()`,
-      );
-  }
-}
-
-const run = async (statement: string): Promise<void> => {
-  await ledger.unsafe(statement.replace(/\bx'([0-9a-f]*)'/g, "'\\x$1'::bytea")).simple();
-};
-
-/** The message on statements after one another, in SQLite's words where the tables themselves refuse; empty where none is refused. Nothing stays. */
-async function messageOn(...statements: readonly string[]): Promise<string> {
-  await ledger`BEGIN`;
-  try {
-    for (const statement of statements) await run(statement);
-    return "";
-  } catch (error) {
-    return messageOf(error as Refusal);
-  } finally {
-    await ledger`ROLLBACK`;
-  }
-}
-
-type Refusal = Error & {
-  readonly [Field in "errno" | "table" | "column" | "constraint" | "detail"]?: string;
-};
-
-function messageOf({ errno, table, column, constraint, detail, message }: Refusal): string {
-  switch (errno) {
-    case "23505": {
-      const [, columns = ""] = /^Key \((.*?)\)=/.exec(detail ?? "") ?? [];
-      return `UNIQUE constraint failed: ${columns.replace(/\w+/g, `${table}.$&`)}`;
-    }
-    case "23514":
-      return `CHECK constraint failed: ${constraint}`;
-    case "23503":
-      return "FOREIGN KEY constraint failed";
-    case "23502":
-      return `NOT NULL constraint failed: ${table}.${column}`;
-    default:
-      return message;
-  }
-}
+const messageOn: GuardedLedger["messageOn"] = (...statements) => ledger.messageOn(...statements);
+const removalOf = (name: string): Promise<string> => ledger.removalOf(name);
 
 describe("raw SQL of a buggy caller", () => {
   for (const [name, sql, problem, here = problem] of WRONG)
@@ -222,13 +93,6 @@ test("no table is emptied at once whose rows are kept", async () => {
 
 /** The rows of a batch come by statements of many rows. What such a batch may say is taken, and what SQLite would refuse of it is refused. */
 describe("a batch", () => {
-  const aWarrant = "FROM warrants WHERE id = 'wrt_bare'";
-  const held =
-    "SELECT nextval('positions'), account, 'hold', 'live_book', position, -amount, amount, 0, 0, 0, 0, 0";
-  const refunded =
-    "SELECT nextval('positions'), account, 'settlement', 'live_book', position, amount, -amount, 0, 0, 0, 0, 0";
-  const POSTINGS =
-    "INSERT INTO postings (position, account, kind, rail, cause, available, held, paid, funding, recorded_at, payable, submitted)";
   const refund =
     "UPDATE warrants SET state = 'refunded', version = version + 1, settled_at = 1 WHERE id = 'wrt_bare'";
 
@@ -247,8 +111,6 @@ describe("a batch", () => {
     ).toMatch(/a hold is the amount of a warrant/);
   });
 
-  const ofPayout = (id: string, kind: string, payable: string, submitted: string) =>
-    `SELECT nextval('positions'), account, '${kind}', rail, position, 0, 0, 0, 0, 0, ${payable}, ${submitted} FROM payouts WHERE id = 'pay_${id}'`;
   const begin = ofPayout("submitted", "payout_submitted", "-amount", "amount");
   const pay = ofPayout("submitted", "payout_paid", "0", "-amount");
   const comeBack = ofPayout("submitted", "payout_failed", "amount", "0");
@@ -270,9 +132,10 @@ describe("a batch", () => {
     expect(await messageOn(failed, `${POSTINGS} ${begin}`)).toMatch(/a payout is posted as it says/);
   });
 
+  const leaves = (pairs: string) =>
+    `UPDATE trace SET leaf_index = given.leaf FROM (VALUES ${pairs}) AS given (at, leaf) WHERE position = given.at`;
+
   test("may give leaves in any order, without gaps, and a row of another table the next", async () => {
-    const leaves = (pairs: string) =>
-      `UPDATE trace SET leaf_index = given.leaf FROM (VALUES ${pairs}) AS given (at, leaf) WHERE position = given.at`;
     expect(await messageOn(leaves("(3, 5), (4, 3), (5, 4)"))).toBe("");
     expect(
       await messageOn(
@@ -287,13 +150,66 @@ describe("a batch", () => {
     expect(await messageOn(leaves("(7777, 3)"))).toBe("");
   });
 
+  test("gives no leaf before one that was there, also where one is missing", async () => {
+    const withoutGuard = (...statements: readonly string[]) => [
+      "ALTER TABLE trace DISABLE TRIGGER USER",
+      ...statements,
+      "ALTER TABLE trace ENABLE TRIGGER USER",
+    ];
+    const missing = withoutGuard(leaves("(3, 3), (4, 5)"));
+    expect(await messageOn(...missing, leaves("(5, 6)"))).toBe("");
+    for (const wrong of ["(5, 4)", "(5, 4), (6, 6)", "(5, 7)"])
+      expect(await messageOn(...missing, leaves(wrong))).toBe(
+        "an entry becomes the next leaf of the log, once",
+      );
+    const none = withoutGuard("UPDATE trace SET leaf_index = NULL");
+    expect(await messageOn(...none, leaves("(1, 0)"))).toBe(
+      "an entry becomes the next leaf of the log, once",
+    );
+  });
+
+  test("may give leaves to many statements of solvency", async () => {
+    const statements = [3, 4].map(
+      (number) =>
+        `INSERT INTO solvency_statements VALUES (${number}, 'x', zeroblob(32), randomblob(32), NULL, NULL)`,
+    );
+    const give = (leaf: string) => `UPDATE solvency_statements SET leaf_index = ${leaf} WHERE number > 1`;
+    expect(await messageOn(...statements, give("7 - number"))).toBe("");
+    for (const wrong of ["8 - number", "number * 2 - 1", "CASE number WHEN 2 THEN 3 ELSE number - 2 END"])
+      expect(await messageOn(...statements, give(wrong))).toMatch(
+        /a statement becomes the next leaf of the log, once|UNIQUE constraint failed: solvency_statements.leaf_index/,
+      );
+  });
+
   test("may hold in a session more than once, and not before", async () => {
     const hold = (...ats: readonly number[]) =>
       `INSERT INTO session_totals (session, held_at, total) SELECT session, latest + at, 1
        FROM (SELECT session, max(held_at) AS latest FROM session_totals GROUP BY session LIMIT 1) AS held, unnest('{${ats}}'::int8[]) AS at`;
+    const again = (...ats: readonly number[]) =>
+      `${hold(...ats)} ON CONFLICT (session, held_at) DO UPDATE SET total = excluded.total`;
     expect(await messageOn(hold(2, 1))).toBe("");
-    expect(await messageOn(hold(-1))).toBe("what a session held is history");
-    expect(await messageOn(hold(2), hold(-1))).toBe("what a session held is history");
+    expect(await messageOn(hold(1), again(0), again(1, 0))).toBe("");
+    for (const wrong of [
+      [hold(-1)],
+      [hold(2, -1)],
+      [hold(2), hold(-1)],
+      // Of a time that is there, the insert is an update.
+      [again(2), again(1), again(-2)],
+    ])
+      expect(await messageOn(...wrong)).toBe("what a session held is history");
+  });
+
+  test("leaves a delivery that is there to its endpoint, and looks at one that is not", async () => {
+    const put = (id: string) =>
+      `INSERT INTO webhook_deliveries SELECT (json_populate_record(one, '{"id": "${id}", "mode": "sandbox", "attempts": 1, "rowid": null}')).*
+       FROM webhook_deliveries AS one WHERE id = 'del_pending' ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts`;
+    expect(await messageOn(put("del_pending"))).toBe("");
+    expect(await messageOn(put("del_new"))).toBe("a delivery has its endpoint's organisation and mode");
+  });
+
+  test.each(AMONG_OTHERS)("is refused for %s among others", async (_, [right, withWrong], problem) => {
+    expect(await messageOn(right)).toBe("");
+    expect(await messageOn(withWrong)).toBe(problem);
   });
 
   test("may move many balances at once, and each is the sum of its postings", async () => {
@@ -330,14 +246,3 @@ describe("a batch", () => {
     expect(await messageOn(organisation, isTwo, organisation, isTwo)).toBe("");
   });
 });
-
-/** The statement that takes a guard out of the tables. */
-async function removalOf(name: string): Promise<string> {
-  const [found] = await ledger`SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass) AS removal
-    FROM pg_trigger WHERE tgname = ${name}
-    UNION ALL SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
-    FROM pg_constraint WHERE conname = ${name} AND contype = 'c'
-    UNION ALL SELECT format('DROP INDEX %I CASCADE', relname) FROM pg_class WHERE relname = ${name} AND relkind = 'i'`;
-  if (found === undefined) throw new Error(`there is no guard ${name}`);
-  return found.removal;
-}

@@ -267,7 +267,7 @@ const MORE_TRIGGERS: readonly string[] = ["purchases_are_not_truncated"];
 const WATCHED_HERE: Readonly<Record<string, readonly string[]>> = {
   scopes_are_not_changed: ["mode", "organisation_id", "position"],
 };
-const HAS_CONDITION = / WHEN | REFERENCING |RAISE/;
+const HAS_CONDITION = / WHEN |RAISE/;
 /** Words that only one engine needs: states that a row of a batch may be in already when it comes, types, and where numbers come from. */
 const WORDS_OF_ONE: Readonly<Record<string, readonly string[]>> = {
   scopes_of_an_organisation: ["positions"],
