@@ -162,6 +162,10 @@ describe("a batch", () => {
       expect(await messageOn(...missing, leaves(wrong))).toBe(
         "an entry becomes the next leaf of the log, once",
       );
+    // The leaf before the one that is missing is a statement's.
+    expect(await messageOn(...withoutGuard(leaves("(4, 4)")), leaves("(3, 3)"))).toBe(
+      "an entry becomes the next leaf of the log, once",
+    );
     const none = withoutGuard("UPDATE trace SET leaf_index = NULL");
     expect(await messageOn(...none, leaves("(1, 0)"))).toBe(
       "an entry becomes the next leaf of the log, once",
