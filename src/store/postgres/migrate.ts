@@ -30,8 +30,8 @@ const TABLE_WAIT_MS_MAX = 2_000;
 
 const MAKE_LIST =
   'CREATE TABLE IF NOT EXISTS __holdfast_migrations (name text COLLATE "C" PRIMARY KEY, hash text COLLATE "C" NOT NULL, at int8 NOT NULL)';
-/** Two who make a table at once: the second is told that its name, or the row for its name, is there. */
-const MADE_BY_ANOTHER: readonly unknown[] = ["42P07", "23505"];
+/** Two who make a table at once: the second is told that its name, its type, or the row for its name is there. */
+const MADE_BY_ANOTHER: readonly unknown[] = ["42P07", "42710", "23505"];
 const LOCK_NOT_AVAILABLE = "55P03";
 /** Others use what is to be changed, and all changes were undone: a serialisation failure, a deadlock, a lock that was not free in time. */
 const IN_THE_WAY: readonly unknown[] = ["40001", "40P01", LOCK_NOT_AVAILABLE];
