@@ -8,7 +8,7 @@ import { recoverOverdueChecks } from "../../src/jobs/recover.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { createProgram, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { createClient, type Reply } from "../support/client.ts";
-import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
+import { type FailingInSqlite, watchSqlite } from "../support/failing-in-sqlite.ts";
 import { noFault } from "../support/no-fault.ts";
 import { onlyEmbedded } from "../support/only-embedded.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -31,12 +31,12 @@ describe("a ledger that may not grow", () => {
   /** SQLite's own limit, far above any ledger. */
   const PAGES_MAX = 4_294_967_294;
 
-  let statements: FailingStatements;
+  let statements: FailingInSqlite;
   let printed: ReturnType<typeof spyOn>;
   let service: ShellService;
   const gate = { arrived: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() };
   beforeEach(() => {
-    statements = watchStatements();
+    statements = watchSqlite();
     printed = spyOn(console, "error").mockImplementation(() => {});
     service = startTestShell();
     const { fetchEvidence } = service.ctx;

@@ -1,14 +1,12 @@
-import { expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ApiKey, hashSecret } from "../../src/core/api-key.ts";
 import { deposit } from "../../src/core/postings.ts";
 import type { Change, Put } from "../../src/store/change.ts";
 import type { Scope } from "../../src/store/scope.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
-import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
-import { onlyEmbedded } from "../support/only-embedded.ts";
+import { BEGIN, watchStatements } from "../support/failing-statements.ts";
 import { createCaller, createStage } from "../support/stage.ts";
-
-const { afterAll, beforeAll, describe, test } = onlyEmbedded(import.meta.path);
+import type { FailingStatements } from "../support/statement-faults.ts";
 
 /** What was undone was never there: nothing that a process remembers of it may outlive it. */
 
@@ -61,7 +59,7 @@ describe("an API key whose commit failed, at whatever statement", () => {
       expect(await ctx.store.apiKey(made.secretHash)).toEqual(made);
       expect([sql, await ctx.store.apiKey(undone.secretHash)]).toEqual([sql, null]);
     }
-    expect(failedAt).toEqual(expect.arrayContaining(["BEGIN IMMEDIATE", "COMMIT"]));
+    expect(failedAt).toEqual(expect.arrayContaining([BEGIN, "COMMIT"]));
   });
 });
 

@@ -16,7 +16,6 @@ export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
     "a server whose clock is not the database's; test/postgres sees that it is refused",
   "test/faults/disk-full.test.ts": OF_FAULTS,
   "test/faults/every-column.test.ts": OF_ITS_FILE,
-  "test/faults/fail-at-n.test.ts": OF_FAULTS,
   "test/faults/power-cut.test.ts": OF_FAULTS,
   "test/http/other-process.test.ts": "which reads of the embedded engine share a snapshot",
   "test/http/restored.test.ts": OF_BACKUPS,
@@ -52,7 +51,6 @@ export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
   "test/store/read-plans.test.ts": "the plans of SQLite's statements",
   "test/store/read-snapshots.test.ts": "the connections of the embedded engine",
   "test/store/row-cache.test.ts": "the rows that the embedded engine keeps between its transactions",
-  "test/store/undone.test.ts": OF_FAULTS,
 };
 
 const ROOT = resolve(import.meta.dir, "../..");
