@@ -10,8 +10,11 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import { FAKETIME, fakeTimeBy, writeOffset } from "../crash/clock.ts";
-import { createProgram, type Program, SOURCE } from "../crash/program.ts";
+import { createProgram, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { createClient, type Json } from "../support/client.ts";
+import { databaseSettings } from "../support/database-settings.ts";
+import { ENGINE } from "../support/engine.ts";
+import { makeDatabase, removeLedgerFolder } from "../support/new-ledger.ts";
 import { noFault } from "../support/no-fault.ts";
 import { onlyEmbedded } from "../support/only-embedded.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
@@ -201,6 +204,32 @@ async function buyerOf({ command }: Program) {
   return { account, secret };
 }
 
+/** Speaks to the server that runs now, with an agent's key. */
+function callerOf(server: () => Server, secret: string) {
+  const client = () =>
+    createClient(fetch, server().url, `http://localhost:${new URL(server().url).port}/docs`);
+  const as = { authorization: `Bearer ${secret}` };
+  return {
+    client,
+    as,
+    /** Opens a warrant whose deadline is so far ahead by the right time. */
+    async open(aheadMs: number): Promise<Json> {
+      const deadline = new Date(Date.now() + aheadMs).toISOString();
+      const spec = { clauses: [{ kind: "http.status", equals: 200 }] };
+      const body = { amount: "100", payee: "acme", deadline, spec };
+      const reply = await client().post("/v1/warrants", body, { as });
+      expect(reply.status).toBe(201);
+      return reply.body;
+    },
+    read: async (id: string): Promise<Json> => (await client().get(`/v1/warrants/${id}`, { as })).body,
+    /** What the server says of its clock. */
+    async clock() {
+      const { checks }: Json = await fetch(`${server().url}/readyz`).then((response) => response.json());
+      return checks.find(({ name }: Json) => name === "clock").message;
+    },
+  };
+}
+
 embedded.describe.skipIf(!existsSync(FAKETIME))(
   "a server whose machine's clock jumps (Debian's libfaketime)",
   () => {
@@ -223,28 +252,10 @@ embedded.describe.skipIf(!existsSync(FAKETIME))(
       async () => {
         const { account, secret } = await buyerOf(program);
         let server = await program.serve();
-        const client = () =>
-          createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
-        const as = { authorization: `Bearer ${secret}` };
-        const open = async (aheadMs: number) => {
-          const body = {
-            amount: "100",
-            payee: "acme",
-            deadline: new Date(Date.now() + aheadMs).toISOString(),
-            spec: { clauses: [{ kind: "http.status", equals: 200 }] },
-          };
-          const reply = await client().post("/v1/warrants", body, { as });
-          expect(reply.status).toBe(201);
-          return reply.body;
-        };
-        const read = async (id: string) => (await client().get(`/v1/warrants/${id}`, { as })).body;
+        const { client, as, open, read, clock } = callerOf(() => server, secret);
         const short = await open(HOUR_MS / 2);
         const long = await open(2 * HOUR_MS);
 
-        const clock = async () => {
-          const { checks }: Json = await fetch(`${server.url}/readyz`).then((response) => response.json());
-          return checks.find(({ name }: Json) => name === "clock").message;
-        };
         expect(await clock()).toBeNull();
         jumpTo("+1h");
         expect(await clock()).toMatch(
@@ -287,6 +298,52 @@ embedded.describe.skipIf(!existsSync(FAKETIME))(
         ]);
         expect((await program.command("audit")).problems).toEqual([]);
         expect(program.faults()).toEqual([]);
+      },
+      TEST_MS,
+    );
+  },
+);
+
+describe.skipIf(ENGINE === "embedded" || !existsSync(FAKETIME))(
+  "a server on PostgreSQL, when the clock of its machine jumps, and not the database's",
+  () => {
+    test(
+      "waits with deadlines, is not started again by that clock, and goes on by the right one",
+      async () => {
+        const folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
+        const jumpTo = (offset: string) => writeOffset(join(folder, "offset"), offset);
+        jumpTo("+0");
+        makeDatabase(folder);
+        const settings = { ...fakeTimeBy(join(folder, "offset")), ...databaseSettings(folder) };
+        const program = createProgram(SOURCE, folder, settings);
+        try {
+          const { account, secret } = await buyerOf(program);
+          const server = await program.serve();
+          const { open, read, clock } = callerOf(() => server, secret);
+          const held = await open(HOUR_MS / 2);
+          expect(await clock()).toBeNull();
+          jumpTo("+1h");
+          expect(await clock()).toMatch(/^The clock has jumped 3(600|599) s forwards/);
+          // Longer than the time between two sweeps.
+          await Bun.sleep(1_200);
+          expect(await read(held.id)).toMatchObject({ state: "held", version: 1 });
+          // Neither another server nor a command.
+          await expect(program.serve()).rejects.toThrow("the server ended before it listened");
+          await expect(program.command("balances", "show", ...account)).rejects.toThrow(/clocks .* apart/);
+
+          jumpTo("+0");
+          expect(await clock()).toBeNull();
+          const soon = await open(2_000);
+          await until("it has expired", async () => (await read(soon.id)).state === "expired");
+          expect(await read(held.id)).toMatchObject({ state: "held", version: 1 });
+          expect((await program.command("balances", "show", ...account)).balances).toEqual([
+            { asset: "USDC", available: "900", held: "100", paid: "0" },
+          ]);
+          expect((await program.command("audit")).problems).toEqual([]);
+        } finally {
+          await program.killAll();
+          removeLedgerFolder(folder);
+        }
       },
       TEST_MS,
     );

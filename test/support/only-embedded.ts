@@ -13,7 +13,7 @@ export const EMBEDDED_ONLY: Readonly<Record<string, string>> = {
   "test/cli/backup-verified.test.ts": OF_BACKUPS,
   "test/cli/backup.test.ts": OF_BACKUPS,
   "test/faults/clock-jumps.test.ts":
-    "a server whose clock is not the database's; test/postgres sees that it is refused",
+    "a server that starts by a clock that has jumped, which is refused where it is not the database's; another test there has that",
   "test/faults/disk-full.test.ts": OF_FAULTS,
   "test/faults/every-column.test.ts": OF_ITS_FILE,
   "test/faults/power-cut.test.ts": OF_FAULTS,
