@@ -151,7 +151,7 @@ const SENTENCES: { readonly [Code in WaitCode]: string } = {
   above_payout_limit:
     "it is above the limit for one payout: an admin releases it in the console, with a passkey",
   above_day_limit: "it is above the limit of 24 hours",
-  failed: "its last payout failed: an admin releases it again in the console, with a passkey",
+  failed: "a payout failed: an admin releases it again in the console, with a passkey",
   token_refuses: "the token refuses the transfer",
   no_money: "the treasury has too little of the token",
   away: "the chain does not answer",
@@ -176,20 +176,24 @@ export type PayoutPlan =
   | { readonly do: "wait"; readonly code: PayeeCode; readonly detail: string | null };
 
 /**
- * Decides about a payee. What a person has released is paid, and no more than that; else all that is owed, within the limits.
+ * Decides about a payee. What a person has released is paid, and no more than that; else all that is owed, within the limits. After
+ * a payout that failed a person decides, also where a later one was under way already.
  *
+ * @param wait what the payee waited for until now
  * @param sent how much of the asset the organisation was paid out in the last 24 hours without a person
  */
 export function planPayout(
   owed: bigint,
-  released: bigint | null,
+  wait: Pick<PayoutWait, "code" | "detail" | "released"> | null,
   last: Pick<Payout, "status" | "reason"> | null,
   { asset, limits: { payoutMax, dayMax } }: Pick<Treasury, "asset" | "limits">,
   sent: bigint,
 ): PayoutPlan {
   if (owed === 0n) return { do: "nothing" };
+  const released = wait?.released ?? null;
   if (released !== null) return { do: "submit", amount: owed < released ? owed : released, byPerson: true };
   if (last?.status === "failed") return { do: "wait", code: "failed", detail: last.reason };
+  if (wait?.code === "failed") return { do: "wait", code: "failed", detail: wait.detail };
   if (owed > payoutMax)
     return { do: "wait", code: "above_payout_limit", detail: displayAmount(payoutMax, asset) };
   if (sent + owed > dayMax)

@@ -57,7 +57,7 @@ describe("a payout", () => {
           const last = failed ? ({ status: "failed", reason: "x" } as const) : null;
           const plan = planPayout(
             owed,
-            released,
+            released === null ? null : { code: "released", detail: null, released },
             last,
             { asset: "USDC", limits: { payoutMax, dayMax } },
             sent,
@@ -69,6 +69,16 @@ describe("a payout", () => {
         },
       ),
     );
+  });
+
+  test("is not begun after one that failed while another was under way, until a person has released it", () => {
+    const limits = { asset: "USDC", limits: { payoutMax: 100n, dayMax: 100n } };
+    const last = { status: "paid", reason: null } as const;
+    const wait = { code: "failed", detail: "x", released: null } as const;
+    expect(planPayout(10n, wait, last, limits, 0n)).toEqual({ do: "wait", code: "failed", detail: "x" });
+    expect(planPayout(10n, { ...wait, code: "released", released: 7n }, last, limits, 0n)).toMatchObject({
+      amount: 7n,
+    });
   });
 });
 

@@ -259,8 +259,8 @@ describe("a reorganisation", () => {
     await paying.step();
     expect(await paying.list("failed")).toHaveLength(2);
     expect(await paying.waits()).toEqual([
-      [ALICE, "next_run"],
-      [BOB, "next_run"],
+      [ALICE, "failed"],
+      [BOB, "failed"],
     ]);
     expect([...paying.chain.paid()]).toEqual([]);
   });

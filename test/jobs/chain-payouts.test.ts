@@ -264,7 +264,6 @@ describe("limits", () => {
     paying.chain.token = "reverts";
     await paying.owe(BOB, "100");
     await paying.payOut();
-    expect(await paying.waits()).toEqual([[BOB, "next_run"]]);
     paying.chain.token = "plain";
     for (const payee of [CAROL, `0x${"d4".repeat(20)}`]) await paying.owe(payee, "100");
     await paying.payOut();
@@ -447,6 +446,42 @@ describe("a token", () => {
       await submitSigned(paying.ctx, paying.stage.admin, ALICE);
       await paying.payOut();
       expect([...paying.chain.paid()]).toEqual([[ALICE, 100n]]);
+    },
+  );
+
+  test.each(["the chain", "a person"])(
+    "of which %s says that one payout failed, while a later one is under way: its amount waits for a passkey",
+    async (who) => {
+      const { chain, ctx } = paying;
+      chain.playsHonestly = false;
+      await paying.owe(ALICE, "100");
+      await paying.step();
+      if (who === "the chain") chain.token = "reverts";
+      chain.mine(CONFIRMATIONS);
+      if (who === "a person") await paying.step();
+      chain.token = "plain";
+      await paying.owe(ALICE, "30");
+      if (who === "the chain") {
+        chain.takeOut(CONFIRMATIONS - 1);
+        await paying.step(PAYOUT_MS);
+        chain.mine(CONFIRMATIONS - 1);
+        await paying.step();
+      } else {
+        await paying.step(PAYOUT_MS);
+        const payout_id = (await paying.list("paid"))[0]?.id ?? "";
+        must(await failPayoutOf(ctx, MACHINE, { payout_id, reason: "it came back", returned: true }));
+      }
+      chain.mine(CONFIRMATIONS);
+      await paying.payOut();
+      await paying.payOut();
+      expect((await paying.list("paid")).map(({ amount }) => amount)).toEqual(["30"]);
+      expect([await paying.waits(), account(ALICE)]).toEqual([
+        [[ALICE, "failed"]],
+        { payable: 100n, submitted: 0n, paidOut: 30n },
+      ]);
+      await submitSigned(ctx, paying.stage.admin, ALICE);
+      await paying.payOut();
+      expect(account(ALICE)).toEqual({ payable: 0n, submitted: 0n, paidOut: 130n });
     },
   );
 

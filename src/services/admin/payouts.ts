@@ -34,7 +34,7 @@ import { fromCopy } from "../from-copy.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { firstOf, ofScope, refuseCursor } from "../page-of-list.ts";
 import { payoutPosting } from "../payout-posting.ts";
-import { releasedOf, submittedOf } from "../rails/release.ts";
+import { failureAwaited, releasedOf, submittedOf } from "../rails/release.ts";
 import { owedOn, payoutOn } from "../rails/shown.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 import { type Asked, readBatch, readBatchByHand, refuseOtherBatch } from "./payout-batch.ts";
@@ -224,6 +224,8 @@ async function endOne(
       payout: id,
       payoutTransaction: { from: "payout" },
       payoutChainTransaction: { from: "payoutTransaction" },
+      payoutWaits: [{ asset: found.asset, payee: found.payee }],
+      railStates: [{ mode: found.mode, asset: found.asset }],
     },
     decide({
       payout,
@@ -231,6 +233,7 @@ async function endOne(
       payoutChainTransaction,
       instance,
       recordedAt,
+      ...at
     }): Audited<PayoutResource> {
       if (!payout) return { answer: payoutNotFound(id) };
       const after = endedPayout(payout, end, recordedAt);
@@ -242,6 +245,7 @@ async function endOne(
         refuseOwedAgain(authority, payout, end) ??
         refuseUnderWay(payout, payoutTransaction, payoutChainTransaction);
       if (standsStill) return { answer: standsStill };
+      const isAwaited = after.status === "failed" && railOf(payout.payee, at.railStates[0] ?? null) === "evm";
       const legs = end.status === "paid" ? endLegs(payout.amount) : failPayout(payout.amount, end.returned);
       return {
         answer,
@@ -249,6 +253,7 @@ async function endOne(
           { kind: "payout", before: payout, row: after },
           payoutPosting(after, `payout_${end.status}`, legs, recordedAt),
           ...decided(payoutTransaction),
+          ...(isAwaited ? failureAwaited(after, at.payoutWaits[0] ?? null, recordedAt) : []),
         ],
         entries: [
           { action: `payout.${end.status}`, subject: id, before: payoutResource(payout), after: answer },

@@ -12,12 +12,13 @@ import {
   verdictOf,
 } from "../../core/payout-outcome.ts";
 import { endPayout, failPayout } from "../../core/postings.ts";
-import { isStopped, type PayoutTransaction, type RailState } from "../../core/rail.ts";
+import { isStopped, type PayoutTransaction, type PayoutWait, type RailState } from "../../core/rail.ts";
 import type { EvmTreasury } from "../../platform/evm-treasury.ts";
 import type { Put } from "../../store/change.ts";
 import { reopen, type Stopped, stopped, UNDER_WAY_MAX, walletKey } from "../chain/wallet.ts";
 import type { Context } from "../context.ts";
 import { payoutPosting } from "../payout-posting.ts";
+import { failureAwaited } from "./release.ts";
 
 /** What became of payouts: each is accounted for when its transaction has ended, and again where a reorganisation has opened that. */
 
@@ -53,23 +54,33 @@ export async function judgePayouts(
   wallet: EvmTreasury,
   onAlarm: PayoutAlarm,
 ): Promise<Stopped | null> {
-  const waiting = await ctx.store.read(async ({ rails }) => {
+  const waiting = await ctx.store.read(async ({ rails, payouts }) => {
     const toJudge = await rails.toJudge(walletKey(wallet), UNDER_WAY_MAX);
-    return Promise.all(toJudge.map(({ payoutId }) => rails.transactionOf(payoutId)));
+    return Promise.all(
+      toJudge.map(async ({ payoutId }) => ({
+        found: await rails.transactionOf(payoutId),
+        payout: await payouts.get(payoutId),
+      })),
+    );
   });
-  for (const one of waiting) {
-    if (one === null || one.transaction.state === "open") continue;
-    const away = await judgeOne(ctx, wallet, one.of, one.transaction, onAlarm);
+  for (const { found, payout } of waiting) {
+    if (found === null || payout === null || found.transaction.state === "open") continue;
+    const away = await judgeOne(ctx, wallet, { ...found, payout }, onAlarm);
     if (away) return away;
   }
   return null;
 }
 
+type Judged = {
+  readonly of: PayoutTransaction;
+  readonly transaction: WalletTransaction;
+  readonly payout: Payout;
+};
+
 async function judgeOne(
   ctx: Context,
   wallet: EvmTreasury,
-  of: PayoutTransaction,
-  transaction: WalletTransaction,
+  { of, transaction, payout: { asset, payee } }: Judged,
   onAlarm: PayoutAlarm,
 ): Promise<Stopped | null> {
   const { minedHash, block, chainId, to } = transaction;
@@ -92,12 +103,14 @@ async function judgeOne(
       payout: of.payoutId,
       payoutTransaction: { from: "payout" },
       payoutChainTransaction: { from: "payoutTransaction" },
+      payoutWaits: [{ asset, payee }],
       railStates: [{ mode: of.mode, asset: of.asset }],
     },
     decide({
       payout,
       payoutTransaction: before,
       payoutChainTransaction: now,
+      payoutWaits: [wait = null],
       railStates: [railState = null],
       recordedAt,
     }) {
@@ -111,7 +124,7 @@ async function judgeOne(
       const row: PayoutTransaction = { ...before, judged: true, problem: found.problem };
       const puts: readonly Put[] = [
         { kind: "payoutTransaction", before, row },
-        ...(found.end === null ? [] : endPuts(payout, found.end, recordedAt)),
+        ...(found.end === null ? [] : endPuts(payout, found.end, wait, recordedAt)),
         ...(found.stops === null ? [] : stopPuts(railState, found.stops, recordedAt)),
       ];
       return { answer: found, change: { put: puts } };
@@ -151,12 +164,18 @@ function report(of: PayoutTransaction, { end, problem }: Verdict, onAlarm: Payou
 }
 
 /** Ends a payout with its posting. */
-function endPuts(payout: Payout, end: PayoutEnd, recordedAt: number): readonly Put[] {
+function endPuts(
+  payout: Payout,
+  end: PayoutEnd,
+  wait: PayoutWait | null,
+  recordedAt: number,
+): readonly Put[] {
   const row = endedPayout(payout, end, recordedAt);
   if (isRefusal(row)) throw new Error(`${row.message}`);
   const legs = end.status === "paid" ? endPayout(payout.amount) : failPayout(payout.amount, end.returned);
   return [
     { kind: "payout", before: payout, row },
     payoutPosting(row, `payout_${end.status}`, legs, recordedAt),
+    ...(end.status === "failed" ? failureAwaited(row, wait, recordedAt) : []),
   ];
 }

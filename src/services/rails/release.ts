@@ -18,8 +18,8 @@ export type Begun = {
 const RELEASED: Waiting = { code: "released", detail: null, until: null };
 
 /**
- * Releases what is owed to a payee at this moment: the server sends it with its next run, whatever the limits are and though the
- * last payout failed. What is released later, of other warrants, is not released by this.
+ * Releases what is owed to a payee at this moment: the server sends it with its next run, whatever the limits are and though a
+ * payout failed. What is released later, of other warrants, is not released by this.
  */
 export function releasedOf(
   { organisationId, mode }: Scope,
@@ -71,5 +71,24 @@ export const nothingAwaited = (before: PayoutWait | null, since: number): readon
           kind: "payoutWait",
           before,
           row: { ...before, code: null, detail: null, until: null, released: null, since },
+        },
+      ];
+
+/** After a payout that failed its payee waits for a person, who may have released what it is owed already. */
+export const failureAwaited = (
+  { organisationId, mode, asset, payee, reason: detail }: Payout,
+  before: PayoutWait | null,
+  since: number,
+): readonly Put[] =>
+  before !== null && before.released !== null
+    ? []
+    : [
+        {
+          kind: "payoutWait",
+          before,
+          row: {
+            ...{ organisationId, mode, asset, payee, code: "failed", detail, until: null },
+            ...{ released: null, since },
+          },
         },
       ];

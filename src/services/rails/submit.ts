@@ -44,7 +44,7 @@ export const planOf = (
     const wait = await rails.wait(owed, owed);
     const last = await rails.newestPayout(owed, owed);
     const sent = isLimited ? limits.dayMax : await rails.sentAfter(owed, asset, dayAgo(ctx));
-    return planPayout(payable, wait?.released ?? null, last, { asset, limits }, sent);
+    return planPayout(payable, wait, last, { asset, limits }, sent);
   });
 
 /** Keeps what a payee waits for, where it is something else than before. */
@@ -126,10 +126,9 @@ export async function commitPayout(
       const isNextNonce = newestTransaction === null || newestTransaction.nonce < nonce;
       if (!isSameRail || isStopped(railState) || !isNextNonce || awaitsAcknowledgement(at.instance))
         return { answer: false };
-      const released = payoutWait?.released ?? null;
       const again = planPayout(
         payeeBalance?.payable ?? 0n,
-        released,
+        payoutWait,
         newestPayout,
         { asset, limits },
         sentInDay,
