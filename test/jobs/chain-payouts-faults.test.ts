@@ -4,6 +4,7 @@ import { MACHINE } from "../../src/services/admin/authority.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
 import { resumeTreasury } from "../../src/services/admin/treasuries.ts";
 import type { Store } from "../../src/store/store.ts";
+import { type Dying, dyingAt, STORE_CALLS, WALLET_CALLS } from "../support/dying.ts";
 import { ALICE, BOB, CAROL, CONFIRMATIONS, PAYOUT_MS, type Paying, startPaying } from "../support/paying.ts";
 import { markRestored } from "../support/restored.ts";
 import { must } from "../support/stage.ts";
@@ -23,41 +24,15 @@ const resume = (nonce?: number) =>
   });
 const idOf = async (status: "submitted" | "paid") => (await paying.list(status))[0]?.id ?? "";
 
-/** Lets the job's process die at the n-th thing that it waits for: before it is done, or when it is done. */
-function killAt(n: number, when: "before" | "after"): { readonly died: () => boolean } {
-  let count = 0;
-  let hasDied = false;
-  const dying = <Of extends object>(of: Of, names: readonly string[]): Of =>
-    new Proxy(of, {
-      get(target, name) {
-        const value = Reflect.get(target, name) as unknown;
-        if (typeof value !== "function" || !names.includes(String(name))) return value;
-        return async (...asked: unknown[]) => {
-          count += 1;
-          hasDied ||= count === n;
-          // What is dead does nothing more.
-          if (hasDied && (when === "before" || count > n)) throw new Error("killed");
-          const answer = await (value as (...asked: unknown[]) => unknown).apply(target, asked);
-          if (hasDied) throw new Error("killed");
-          return answer;
-        };
-      },
-    });
+/** Lets the job's process die at the n-th thing that it waits for. */
+function killAt(n: number, when: "before" | "after"): Dying {
+  const dying = dyingAt(n, when);
   paying.wrapped = {
-    store: dying(paying.ctx.store, ["read", "execute"]),
-    wallet: dying(paying.chain.wallet, [
-      "look",
-      "gasOf",
-      "sign",
-      "send",
-      "balanceOf",
-      "refusalOf",
-      "receipt",
-      "missingIn",
-    ]),
+    store: dying.of(paying.ctx.store, STORE_CALLS),
+    wallet: dying.of(paying.chain.wallet, WALLET_CALLS),
   };
   paying.restart();
-  return { died: () => hasDied };
+  return dying;
 }
 
 /** A store that keeps so many commits, and loses all after them. */

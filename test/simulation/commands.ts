@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { type ChainCommand, chainCommand, walletLimits } from "./chain-commands.ts";
 import type { Rules } from "./plain-model.ts";
 import type { Setting } from "./service.ts";
 
@@ -58,8 +59,7 @@ const limits = fc.record({
     null,
     ["http://source.example"],
     ["http://source.example:*"],
-    ["http://x.example"],
-    ["http://x.example"],
+    ...Array<readonly string[]>(4).fill(["http://x.example"]),
   ),
 });
 
@@ -76,9 +76,9 @@ const moneyCommands = {
     do: fc.constant("fund"),
     asset: fc.constantFrom("USDC", "EURX"),
     amount: fc.constantFrom(500n, 500n, 2_000n, 2n ** 63n - 1n),
-    reference: fc.constantFrom(null, "wire 1", "wire 2"),
+    reference: fc.constantFrom(null, "wire 1", "wire 1", "wire 2"),
   }),
-  /** Above how much a person signs with a passkey, which nobody here has. */
+  /** Above how much a person signs with a passkey. Only a history with a treasury has people who have one. */
   threshold: fc.record({ do: fc.constant("threshold"), amount: fc.constantFrom(null, 100n, 250n) }),
   correct: fc.record({
     do: fc.constant("correct"),
@@ -98,6 +98,7 @@ const moneyCommands = {
     by: admin,
     payee: fc.oneof({ weight: 2, arbitrary: fc.constant(null) }, { weight: 3, arbitrary: payee }),
     asset,
+    byHand: fc.constantFrom(false, false, false, true),
   }),
   paid: fc.record({
     do: fc.constant("paid"),
@@ -189,7 +190,7 @@ type Commands = {
 };
 export type Command = Commands[keyof Commands];
 /** One command, or several that are sent at once, so that they share a commit. */
-export type Step = Command | { readonly do: "burst"; readonly steps: readonly Command[] };
+export type Step = Command | ChainCommand | { readonly do: "burst"; readonly steps: readonly Command[] };
 
 const WEIGHTS: Readonly<Record<keyof typeof commands, number>> = {
   open: 30,
@@ -205,7 +206,7 @@ const WEIGHTS: Readonly<Record<keyof typeof commands, number>> = {
   revoke: 2,
   policy: 4,
   switch: 2,
-  fund: 3,
+  fund: 6,
   threshold: 2,
   correct: 6,
   correction: 6,
@@ -231,16 +232,28 @@ const burst = fc.record({
     size: "max",
   }),
 });
-export const step = fc.oneof(
+const step = fc.oneof(
   { weight: 6, arbitrary: commandOf(NAMES) },
   { weight: 1, arbitrary: burst },
+) as fc.Arbitrary<Step>;
+/** A day, in which the limits of a wallet are free again, and sessions and warrants end. */
+const day = fc.constant({ do: "wait", minutes: 1_440 } as const);
+const stepWithTreasury = fc.oneof(
+  { weight: 16, arbitrary: step },
+  { weight: 16, arbitrary: chainCommand },
+  { weight: 1, arbitrary: day },
 ) as fc.Arbitrary<Step>;
 
 /**
  * Every history begins with some warrants, half of them with an agent that has a session, and some with a correction that
  * waits for a person, and no longer for a passkey.
  */
-export function firstSteps({ sessionBudget, firstCheckFails, correctionWaits }: Beginning): readonly Step[] {
+export function firstSteps({
+  sessionBudget,
+  firstCheckFails,
+  correctionWaits,
+  walletLimits: wallet,
+}: Beginning & Pick<Setting, "walletLimits">): readonly Step[] {
   const session = {
     do: "session",
     agent: 1,
@@ -273,6 +286,7 @@ export function firstSteps({ sessionBudget, firstCheckFails, correctionWaits }: 
     ...opens,
     ...(firstCheckFails ? [check] : []),
     ...(correctionWaits ? waits : []),
+    ...(wallet === null ? [] : [{ do: "sender", registered: true }]),
   ] as readonly Step[];
 }
 
@@ -283,12 +297,26 @@ export type Beginning = {
   readonly correctionWaits: boolean;
 };
 
-export const setting = fc.record({
+const setting = {
   mode: fc.constantFrom("sandbox", "live"),
   hasAdmin: fc.boolean(),
   budgets: fc.tuple(fc.constantFrom(1, 2, 50), fc.constantFrom(2, 50, 50)),
   mustBeNamed: fc.constantFrom(false, false, true),
+  walletLimits: fc.constant(null),
   sessionBudget: fc.constantFrom(null, null, null, 1, 1, 2),
   firstCheckFails: fc.constantFrom(false, false, false, true),
   correctionWaits: fc.constantFrom(false, false, false, true),
-}) as fc.Arbitrary<Setting & Beginning>;
+};
+
+const historyOf = (given: object, steps: fc.Arbitrary<Step>) =>
+  fc.record({
+    given: fc.record({ ...setting, ...given }) as fc.Arbitrary<Setting & Beginning>,
+    // Without the bias to small numbers, which are not special here and would make all histories similar.
+    steps: fc.noBias(fc.array(steps, { minLength: 15, maxLength: 45, size: "max" })),
+  });
+
+/** One in three has a treasury on a chain. */
+export const history = fc.oneof(
+  { weight: 2, arbitrary: historyOf({}, step) },
+  { weight: 1, arbitrary: historyOf({ mode: fc.constant("sandbox"), walletLimits }, stepWithTreasury) },
+);

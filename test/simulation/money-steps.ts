@@ -98,20 +98,23 @@ async function sendIn(
 
 async function sendOut(
   given: OutCommand,
-  { ctx, organisationId, mode, model, people }: Simulated,
+  { ctx, organisationId, mode, model, people, payeeOf }: Simulated,
 ): Promise<Sent> {
   const { money } = model;
   const by = authorityOf(given.by, people);
   if (given.do === "submit") {
-    const to = given.payee === null ? null : { payee: given.payee, asset: given.asset };
+    const to = given.payee === null ? null : { payee: payeeOf(given.payee), asset: given.asset };
+    // The operator of the machine who names nobody leaves out what a wallet sends.
+    const isOfAll = by.kind === "machine" && to === null && !given.byHand;
     // It is read before the commit, so before anything that is sent at the same time.
-    const found = money.owed(to);
-    const answer = await submitPayouts(ctx, by, { organisation_id: organisationId, mode, ...to });
-    const ids = isRefusal(answer) ? [] : answer.data.map(({ id }) => id ?? "");
+    const found = money.owed(to).filter((one) => !isOfAll || !money.isPaidByWallet(one));
+    const rail = given.byHand && { rail: "book" as const };
+    const answer = await submitPayouts(ctx, by, { organisation_id: organisationId, mode, ...to, ...rail });
+    const ids = isRefusal(answer) ? [] : answer.data.map(({ id }) => id);
     return sent(
       answer,
       ({ data }) => data.map(shownPayout),
-      () => money.submit(adminOf(by), ids, found),
+      () => money.submit(adminOf(by), ids, found, { byHand: given.byHand, isSigned: false }),
       (payouts) => payouts.map(shownPayout),
     );
   }
@@ -156,7 +159,7 @@ const authorityOf = (
   people: Simulated["people"],
 ): Authority => (by === "machine" ? MACHINE : people[by]);
 
-function adminOf(by: Authority): ModelAdmin {
+export function adminOf(by: Authority): ModelAdmin {
   if (by.kind === "machine") return by;
   if (by.kind === "key") throw new Error("a key administers nothing");
   return { kind: "person", userId: by.userId, isSenior: by.role === "admin" || by.role === "owner" };
@@ -178,7 +181,7 @@ type PayoutShown = Pick<ModelPayout, "asset" | "payee" | "reference" | "reason">
   readonly amount: string | bigint;
   readonly status: string;
 };
-const shownPayout = (of: PayoutShown): Shown => [
+export const shownPayout = (of: PayoutShown): Shown => [
   ...[of.id, of.asset, of.payee, `${of.amount}`, of.status],
   ...[of.reference, of.reason],
 ];

@@ -215,8 +215,8 @@ export class PlainModel {
     const { maxAmount } = policy?.rules ?? BUILT_IN;
     if (maxAmount !== undefined && (asset !== "USDC" || amount > BigInt(maxAmount)))
       return "policy_max_amount_exceeded";
-    // Nobody has a passkey here.
-    if (this.money.isAboveThreshold(amount, asset)) return "passkey_unavailable";
+    const isSignable = asset === "USDC" && this.money.withPasskey.size > 0;
+    if (this.money.isAboveThreshold(amount, asset) && !isSignable) return "passkey_unavailable";
     if (!this.money.hold(asset, amount)) return "insufficient_funds";
 
     if (session) {
@@ -448,7 +448,7 @@ export class PlainModel {
       if (escalation?.raisedBy === caller.userId) return "second_person_required";
     }
     if (decision !== "dispute" && this.money.isAboveThreshold(warrant.amount, warrant.asset))
-      return "passkey_unavailable";
+      return this.money.unsigned(caller.userId);
     const waiting = escalation?.status === "resolved" ? undefined : escalation;
     if (decision === "dispute") {
       this.move(warrant, "disputed");

@@ -36,6 +36,7 @@ export type ModelPayout = {
   readonly asset: string;
   readonly payee: string;
   readonly amount: bigint;
+  readonly rail: "book" | "evm";
   status: "submitted" | "paid" | "failed";
   reference: string | null;
   reason: string | null;
@@ -43,6 +44,20 @@ export type ModelPayout = {
 export type ModelEnd =
   | { readonly reference: string }
   | { readonly reason: string; readonly returned: boolean };
+
+/** What a person has released: a wallet sends it later. */
+type ModelRelease = Pick<ModelPayout, "asset" | "payee" | "amount" | "reference" | "reason"> & {
+  readonly id: null;
+  readonly status: "owed";
+};
+/** A wallet that pays payees on a chain; `plain-treasury.ts` has its rules. */
+type ModelWallet = {
+  pays(account: ModelPayee): boolean;
+  /** How much a person has released to each payee. */
+  readonly released: Map<string, bigint>;
+  /** The payees to whom a payout failed after the last one had begun: the next one a person releases. */
+  readonly failed: Set<string>;
+};
 
 const MAXIMUM = 2n ** 63n - 1n;
 
@@ -58,6 +73,9 @@ export class PlainMoney {
   /** How many postings there are of each kind. */
   readonly postings = new Map<string, number>();
   threshold: bigint | null = null;
+  wallet: ModelWallet | null = null;
+  /** The ids of the people who have a passkey. */
+  readonly withPasskey = new Set<string>();
 
   private post(kind: string): void {
     this.postings.set(kind, (this.postings.get(kind) ?? 0) + 1);
@@ -69,6 +87,11 @@ export class PlainMoney {
 
   isAboveThreshold(amount: bigint, asset: string): boolean {
     return this.threshold !== null && (asset !== "USDC" || amount > this.threshold);
+  }
+
+  /** What somebody is answered who has not signed what must be signed. */
+  unsigned(userId: string): string {
+    return this.withPasskey.has(userId) ? "passkey_required" : "passkey_unavailable";
   }
 
   hold(asset: string, amount: bigint): boolean {
@@ -94,7 +117,7 @@ export class PlainMoney {
     else this.payees.push({ asset, payee, payable: paid, submitted: 0n, paidOut: 0n });
   }
 
-  private payeeOf(asset: string, payee: string): ModelPayee | undefined {
+  payeeOf(asset: string, payee: string): ModelPayee | undefined {
     return this.payees.find((one) => one.asset === asset && one.payee === payee);
   }
 
@@ -172,7 +195,7 @@ export class PlainMoney {
     if (by.kind === "person" && correction.proposedBy === by.userId) return "second_person_required";
     const refused = this.refuseDifference(correction);
     if (refused) return refused;
-    if (this.isSigned(correction)) return "passkey_unavailable";
+    if (this.isSigned(correction)) return by.kind === "person" ? this.unsigned(by.userId) : "no_person";
     this.postCorrection(correction);
     return Object.assign(correction, { status: "recorded" as const });
   }
@@ -187,52 +210,82 @@ export class PlainMoney {
    * Payouts of all that is owed to them, or of none. `ids` are those that the service answered with.
    *
    * @param found who was owed something when the command was sent
+   * @param how `byHand`: no wallet sends it; `isSigned`: a passkey has signed exactly this
    */
   submit(
     by: ModelAdmin,
-    ids: readonly string[],
+    ids: readonly (string | null)[],
     found: readonly ModelPayee[],
-  ): readonly ModelPayout[] | string {
+    { byHand, isSigned }: { readonly byHand: boolean; readonly isSigned: boolean },
+  ): readonly (ModelPayout | ModelRelease)[] | string {
     if (isRefusedTo(by)) return "insufficient_role";
     const owed = found.filter(({ payable }) => payable > 0n);
-    for (const asset of new Set(owed.map((one) => one.asset))) {
-      const total = owed.reduce((sum, one) => (one.asset === asset ? sum + one.payable : sum), 0n);
-      // Nobody has a passkey here.
-      if (by.kind === "person" && this.isAboveThreshold(total, asset)) return "passkey_unavailable";
-    }
+    const isSent = (one: ModelPayee) => !byHand && this.isPaidByWallet(one);
+    const totalOf = (of: string) =>
+      owed.reduce((sum, { asset, payable }) => (asset === of ? sum + payable : sum), 0n);
+    const isAbove = owed.some(({ asset }) => this.isAboveThreshold(totalOf(asset), asset));
+    if (by.kind === "machine" && owed.some(isSent)) return "passkey_required";
+    if (by.kind === "person" && !isSigned && (isAbove || owed.some(isSent))) return this.unsigned(by.userId);
     return owed.map((account, at) => {
       const { asset, payee, payable: amount } = account;
-      account.payable = 0n;
-      account.submitted += amount;
-      const payout: ModelPayout = {
-        ...{ id: ids[at] ?? "", asset, payee, amount, status: "submitted" },
-        ...{ reference: null, reason: null },
-      };
-      this.payouts.push(payout);
-      this.post("payout_submitted");
-      return payout;
+      if (!isSent(account)) return this.begin(account, ids[at] ?? "", amount, "book");
+      this.wallet?.released.set(payee, amount);
+      return { id: null, asset, payee, amount, status: "owed", reference: null, reason: null };
     });
+  }
+
+  isPaidByWallet(account: ModelPayee): boolean {
+    return this.wallet?.pays(account) ?? false;
+  }
+
+  /** A payout of what is owed. With it, what was released to the payee is used up. */
+  begin(account: ModelPayee, id: string, amount: bigint, rail: ModelPayout["rail"]): ModelPayout {
+    const { asset, payee } = account;
+    account.payable -= amount;
+    account.submitted += amount;
+    if (this.wallet?.pays(account)) {
+      this.wallet.released.delete(payee);
+      this.wallet.failed.delete(payee);
+    }
+    const payout: ModelPayout = {
+      ...{ id, asset, payee, amount, rail, status: "submitted" },
+      ...{ reference: null, reason: null },
+    };
+    this.payouts.push(payout);
+    this.post("payout_submitted");
+    return payout;
   }
 
   end(by: ModelAdmin, id: string, end: ModelEnd): ModelPayout | string {
     if (isRefusedTo(by)) return "insufficient_role";
     const payout = this.payouts.find((one) => one.id === id);
     if (!payout) return "payout_not_found";
+    if ("reference" in end) {
+      if (payout.status === "paid" && payout.reference === end.reference) return payout;
+    } else if (payout.status === "failed" && payout.reason === end.reason) return payout;
+    const from = "reference" in end || !end.returned ? "submitted" : "paid";
+    // What is under way on a chain nobody ends by hand.
+    if (payout.status !== from || (payout.rail === "evm" && from === "submitted"))
+      return "illegal_transition";
+    return this.ended(payout, end);
+  }
+
+  /** The payout after its end, whoever says so. */
+  ended(payout: ModelPayout, end: ModelEnd): ModelPayout {
     const account = this.payeeOf(payout.asset, payout.payee);
     if (!account) throw new Error("a payout to nobody");
     if ("reference" in end) {
-      if (payout.status === "paid" && payout.reference === end.reference) return payout;
-      if (payout.status !== "submitted") return "illegal_transition";
       account.submitted -= payout.amount;
       account.paidOut += payout.amount;
       this.post("payout_paid");
       return Object.assign(payout, { status: "paid" as const, reference: end.reference });
     }
-    if (payout.status === "failed" && payout.reason === end.reason) return payout;
-    if (payout.status !== (end.returned ? "paid" : "submitted")) return "illegal_transition";
     if (end.returned) account.paidOut -= payout.amount;
     else account.submitted -= payout.amount;
     account.payable += payout.amount;
+    // Who has released what is owed has decided already.
+    if (this.wallet?.pays(account) && !this.wallet.released.has(payout.payee))
+      this.wallet.failed.add(payout.payee);
     this.post("payout_failed");
     return Object.assign(payout, { status: "failed" as const, reason: end.reason });
   }

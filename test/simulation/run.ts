@@ -16,6 +16,10 @@ import { settleWarrant } from "../../src/services/warrants/settle.ts";
 import { verifyWarrant } from "../../src/services/warrants/verify.ts";
 import type { TestContext } from "../support/context.ts";
 import { FOUR_CLAUSES, must } from "../support/stage.ts";
+import { isChain } from "./chain-commands.ts";
+import { owing, SETTLING } from "./chain-histories.ts";
+import { createChainLaws, expectSettled } from "./chain-laws.ts";
+import { runChain } from "./chain-steps.ts";
 import type { Command, Step } from "./commands.ts";
 import { createMoneyLaws, expectStatement } from "./money-laws.ts";
 import { isMoney, sendMoney } from "./money-steps.ts";
@@ -66,6 +70,7 @@ export class Run {
   private readonly model: PlainModel;
   private readonly checkSessions: () => void;
   private readonly checkMoney: () => void;
+  private readonly checkChain: () => Promise<void>;
 
   constructor(
     private readonly simulated: Simulated,
@@ -76,15 +81,21 @@ export class Run {
     this.model = simulated.model;
     this.checkSessions = createSessionLaws(simulated);
     this.checkMoney = createMoneyLaws(simulated);
+    this.checkChain = createChainLaws(simulated);
   }
 
   async step(given: Step): Promise<void> {
+    if (given.do === "owe") {
+      for (const one of owing(given)) await this.step(one);
+      return;
+    }
     if (given.do === "burst") {
       // A check that is let go ends some turns later, after everything that is sent in this turn.
       const order = given.steps.toSorted((a, b) => Number(a.do === "finish") - Number(b.do === "finish"));
       const judges = await this.store.inOrder(order.map((command) => () => this.send(command, true)));
       for (const judge of judges) await judge();
-    } else {
+    } else if (isChain(given)) await runChain(given, this.simulated, met);
+    else {
       const judge = await this.send(given, false);
       await judge();
     }
@@ -94,11 +105,14 @@ export class Run {
     if (!Bun.deepEquals(found, expected, true)) expect(found).toEqual(expected);
     this.checkSessions();
     this.checkMoney();
+    if (isChain(given)) await this.checkChain();
   }
 
   /** Lets every check answer that is still under way. */
   async finishAll(): Promise<void> {
     while (this.pending.length > 0) await this.step({ do: "finish", check: 0 });
+    if (this.simulated.treasury) for (const one of SETTLING) await this.step(one);
+    expectSettled(this.simulated);
     for (const { state } of this.model.warrants.values()) met(`ended ${state}`);
     for (const { status } of this.model.agents.values()) met(`agent ended ${status}`);
     for (const { status } of this.model.money.payouts) met(`payout ended ${status}`);
@@ -163,7 +177,8 @@ export class Run {
         : given.policy % 20 === 0
           ? "pol_unknown"
           : (pick(policyIds, given.policy) ?? null);
-    const { amount, asset, payee } = given;
+    const { amount, asset } = given;
+    const payee = simulated.payeeOf(given.payee);
     const body = { amount, asset, payee, agentId, policyId, deadline: ctx.now() + given.minutes * 60_000 };
     return { verb: "open", caller, key: this.keyOf(given.reuse), ...body, fingerprint: hashOf(body) };
   }

@@ -6,6 +6,8 @@ import type { Scope } from "../../src/store/scope.ts";
 import type { TestContext } from "../support/context.ts";
 import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
+import type { ModelWalletLimits } from "./plain-treasury.ts";
+import { ADDRESSES, createTreasury, type SimulatedTreasury } from "./treasury.ts";
 
 /** One organisation of the real service, the model of it, and how the two are compared. */
 export type Simulated = {
@@ -16,6 +18,10 @@ export type Simulated = {
   readonly keys: readonly Caller[];
   readonly agentIds: readonly string[];
   readonly model: PlainModel;
+  /** Null where people pay by their own means. */
+  readonly treasury: SimulatedTreasury | null;
+  /** What a payee of the commands is called. */
+  payeeOf(name: string): string;
 };
 
 export type Setting = {
@@ -24,6 +30,8 @@ export type Setting = {
   readonly hasAdmin: boolean;
   readonly budgets: readonly number[];
   readonly mustBeNamed: boolean;
+  /** How much a wallet on a chain sends by itself; null where there is none. Only the sandbox has one. */
+  readonly walletLimits: ModelWalletLimits | null;
 };
 
 /** The hash of a person's sign-in token. The sign-in lasts for the whole history. */
@@ -33,7 +41,7 @@ const keyOf = (agentId: string): string => `key_of_${agentId}`;
 
 /** Makes a new organisation in one commit. Each run has its own, and all runs share a database. */
 export async function createSimulated(ctx: TestContext, setting: Setting): Promise<Simulated> {
-  const { mode, hasAdmin } = setting;
+  const { mode, hasAdmin, walletLimits } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
   const userIds = {
@@ -70,6 +78,7 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
   for (const { id, failureBudget: budget, mustBeNamed } of agents) {
     model.agents.set(id, { id, budget, mustBeNamed, status: "active", failures: 0 });
   }
+  const treasury = walletLimits && (await createTreasury(ctx, model.money, walletLimits));
   const person = (role: Role): Caller => ({
     kind: "person",
     userId: userIds[role],
@@ -92,6 +101,8 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
     keys: agents.map(({ id }) => ({ kind: "key", keyId: keyOf(id), agentId: id, organisationId, mode })),
     agentIds: agents.map(({ id }) => id),
     model,
+    treasury,
+    payeeOf: (name) => (treasury && ADDRESSES[name]) ?? name,
   };
 }
 
@@ -242,8 +253,8 @@ function moneyOf({ ctx, organisationId, mode }: Simulated): object {
       .map(({ asset, payee, balance }) => ({ asset, payee, ...balance })),
     payouts: reader.payouts
       .list(scope, null, null, EVERY)
-      .map(({ id, asset, payee, amount, status, reference, reason }) => ({
-        ...{ id, asset, payee, amount, status, reference, reason },
+      .map(({ id, asset, payee, amount, rail, status, reference, reason }) => ({
+        ...{ id, asset, payee, amount, rail, status, reference, reason },
       }))
       .reverse(),
   };

@@ -1,4 +1,6 @@
+import { sha256 } from "../../src/core/canonical.ts";
 import type { ChainTransaction, ChainView, Fees } from "../../src/core/chain-transaction.ts";
+import type { TransferInBlock } from "../../src/core/chain-transfer.ts";
 import { addresseeIn, amountIn } from "../../src/core/evm-address.ts";
 import type { TokenTransfer, TransactionReceipt } from "../../src/core/payout-outcome.ts";
 import type { Away } from "../../src/platform/ask-chain.ts";
@@ -9,6 +11,7 @@ import {
   decodeTransaction,
   type NotSent,
 } from "../../src/platform/evm-wallet.ts";
+import type { TreasuryChain } from "../../src/platform/treasury-chain.ts";
 
 /** How the token behaves: as ERC-20 says (`plain`), or otherwise. */
 export type TokenKind =
@@ -23,9 +26,21 @@ export type TokenKind =
 
 type InBlock = { readonly raw: string; readonly sent: DecodedTransaction; readonly kind: TokenKind };
 
+/** A transfer to the wallet. */
+export type Received = { readonly hash: string; readonly from: string; readonly amount: bigint };
+
+type Block = {
+  readonly hash: string;
+  /** The transactions of the wallet; null for those of another program. */
+  readonly taken: readonly (InBlock | null)[];
+  readonly received: readonly Received[];
+};
+
 /** A chain in memory with a token, and the wallet that pays with it. Signatures are real; a test makes the blocks. */
 export type ModelTreasury = {
   readonly wallet: EvmTreasury;
+  /** The same chain, as the deposits are looked for. */
+  readonly watched: TreasuryChain;
   /** Everything that was sent, in order; a transaction may be sent many times. */
   readonly sent: string[];
   away: Away["away"] | null;
@@ -39,12 +54,19 @@ export type ModelTreasury = {
   playsHonestly: boolean;
   /** What the node answers to the next transactions that are sent, instead of taking them. */
   readonly refusals: NotSent[];
-  /** Makes blocks. The first one takes what waits and follows without a gap. */
-  mine(blocks: number): void;
-  /** Forgets the newest blocks. What was in them waits again. */
+  /** Somebody sends the wallet some of the token, with the next block. `from` is in lower case. */
+  receive(from: string, amount: bigint): void;
+  /** Makes blocks. The first one, or the one after so many empty ones, takes what waits and follows without a gap. */
+  mine(blocks: number, empty?: number): void;
+  /** Forgets the newest blocks. What was in them waits again, what came in last first. */
   takeOut(blocks: number): void;
   /** Forgets what waits. */
   drop(): void;
+  newestBlock(): number;
+  /** What came in, by its blocks. */
+  received(): readonly (Received & { readonly block: number })[];
+  /** What the wallet's transactions in blocks moved, by their nonces. */
+  receipts(): readonly TransactionReceipt[];
   /** Another program signs with the wallet's key, and a block takes it. */
   useNonce(): void;
   /** What each address has got in blocks. */
@@ -60,10 +82,13 @@ type Waiting = { readonly raw: string; readonly sent: DecodedTransaction };
 
 /** The blocks of a chain with a token, and what waits for one. */
 function createTokenChain(own: string, token: string) {
-  /** The transactions of each block; null for those of another program. */
-  const blocks: (InBlock | null)[][] = [[]];
+  let made = 0;
+  const hashOf = () => `0x${sha256(`${own} ${++made}`)}`;
+  const blocks: Block[] = [{ hash: hashOf(), taken: [], received: [] }];
   const waiting = new Map<number, Waiting>();
-  const nonceIn = (count: number) => blocks.slice(0, Math.max(0, count)).flat().length;
+  let arriving: Received[] = [];
+  const takenIn = (of: readonly Block[]) => of.flatMap(({ taken }) => taken);
+  const nonceIn = (count: number) => takenIn(blocks.slice(0, Math.max(0, count))).length;
 
   const transfersOf = ({ sent, kind }: InBlock): TokenTransfer[] => {
     const [to, amount] = [addresseeIn(sent.data), amountIn(sent.data)];
@@ -76,64 +101,117 @@ function createTokenChain(own: string, token: string) {
       return [moved({ amount: amount - fee }), moved({ to: `0x${"fe".repeat(20)}`, amount: fee })];
     return kind === "pays_another" ? [moved({ to: `0x${"ee".repeat(20)}` })] : [moved({})];
   };
-  const spentIn = (of: readonly (InBlock | null)[]) =>
-    of.flatMap((one) => (one === null ? [] : transfersOf(one))).reduce((sum, { amount }) => sum + amount, 0n);
+  const sentIn = ({ taken }: Block) =>
+    taken.flatMap((one) =>
+      one === null
+        ? []
+        : transfersOf(one).map(({ to, amount, token: of }) => ({ hash: one.sent.hash, to, amount, of })),
+    );
+  /** By how much these blocks have changed what the wallet has. */
+  const gainOf = (of: readonly Block[]) =>
+    of
+      .flatMap((block) => [...block.received, ...sentIn(block).map(({ amount }) => ({ amount: -amount }))])
+      .reduce((sum, { amount }) => sum + amount, 0n);
+  const receiptOf = (one: InBlock, block: number): TransactionReceipt => ({
+    ...{ hash: one.sent.hash, block, succeeded: one.kind !== "reverts", transfers: transfersOf(one) },
+  });
+  const receipts = () =>
+    blocks.flatMap(({ taken }, block) => taken.flatMap((one) => (one ? [receiptOf(one, block)] : [])));
 
   return {
     waiting,
+    blocks,
+    sentIn,
+    gainOf,
+    receipts,
     newest: () => blocks.length - 1,
     nonceIn,
     nextNonce: () => nonceIn(blocks.length),
     mined({ signings }: ChainTransaction): ChainView["mined"] {
-      for (const [block, taken] of blocks.entries())
+      for (const [block, { taken }] of blocks.entries())
         for (const { hash, raw } of signings)
           if (taken.some((one) => one?.raw === raw)) return { hash, block };
       return null;
     },
-    receipt(hash: string): TransactionReceipt | null {
-      for (const [block, taken] of blocks.entries())
-        for (const one of taken)
-          if (one?.sent.hash === hash)
-            return { hash, block, succeeded: one.kind !== "reverts", transfers: transfersOf(one) };
-      return null;
-    },
-    /** What an address did not get in a block, though the events say that it did. */
-    hidden: (number: number, holder: string): bigint =>
-      (blocks[number] ?? []).reduce(
-        (sum, one) =>
-          one?.kind === "hides_fee" && addresseeIn(one.sent.data) === holder
-            ? sum + amountIn(one.sent.data) / FEE_DIVISOR
-            : sum,
-        0n,
-      ),
-    /** Makes a block of what waits and follows without a gap. Answers how much of the token is spent. */
+    receipt: (hash: string) => receipts().find((one) => one.hash === hash) ?? null,
+    push: (taken: readonly null[] = []) => void blocks.push({ hash: hashOf(), taken, received: [] }),
+    receive: (from: string, amount: bigint) => void arriving.push({ hash: hashOf(), from, amount }),
+    /** Makes a block of what waits and follows without a gap. Answers how much more of the token the wallet has. */
     mine(kind: TokenKind): bigint {
-      const block: InBlock[] = [];
-      blocks.push(block);
-      for (let next = nonceIn(blocks.length); waiting.has(next); next = nonceIn(blocks.length)) {
-        block.push({ ...waiting.get(next)!, kind });
-        waiting.delete(next);
+      const taken: InBlock[] = [];
+      const next = () => nonceIn(blocks.length) + taken.length;
+      for (let nonce = next(); waiting.has(nonce); nonce = next()) {
+        taken.push({ ...waiting.get(nonce)!, kind });
+        waiting.delete(nonce);
       }
-      return spentIn(block);
+      const block = { hash: hashOf(), taken, received: arriving };
+      arriving = [];
+      blocks.push(block);
+      return gainOf([block]);
     },
     takeOut(count: number): bigint {
-      const taken = blocks.splice(blocks.length - count).flat();
-      for (const one of taken) if (one !== null) waiting.set(one.sent.nonce, one);
-      return spentIn(taken);
+      const out = blocks.splice(blocks.length - count);
+      for (const one of takenIn(out)) if (one !== null) waiting.set(one.sent.nonce, one);
+      arriving.push(...out.flatMap(({ received }) => received).reverse());
+      return gainOf(out);
     },
-    useNonce() {
-      waiting.delete(nonceIn(blocks.length));
-      blocks.push([null]);
+    drop() {
+      waiting.clear();
+      arriving = [];
     },
     paid() {
       const sums = new Map<string, bigint>();
-      for (const one of blocks.flat())
-        for (const { to, amount, token: of } of one === null ? [] : transfersOf(one))
-          if (of === token) sums.set(to, (sums.get(to) ?? 0n) + amount);
+      for (const { to, amount, of } of blocks.flatMap(sentIn))
+        if (of === token) sums.set(to, (sums.get(to) ?? 0n) + amount);
       return sums;
     },
   };
 }
+
+type Ask = <Answer>(question: string, answer: () => Answer | Promise<Answer>) => Promise<Answer | Away>;
+
+/** The chain as its deposits are looked for. `balance` is what the wallet has at the newest block. */
+function watchedChain(
+  { blocks, sentIn, gainOf, newest }: ReturnType<typeof createTokenChain>,
+  confirmations: number,
+  ask: Ask,
+  balance: () => bigint,
+): TreasuryChain {
+  const blockAt = (number: number) => {
+    const block = blocks[number];
+    return block === undefined ? null : { number, hash: block.hash };
+  };
+  const movedIn = (block: Block, number: number): TransferInBlock[] => [
+    ...block.received.map(({ hash, from: counterparty, amount }) => ({
+      ...{ direction: "received" as const, hash, counterparty, amount, block: number, blockHash: block.hash },
+    })),
+    ...sentIn(block).map(({ hash, to: counterparty, amount }) => ({
+      ...{ direction: "sent" as const, hash, counterparty, amount, block: number, blockHash: block.hash },
+    })),
+  ];
+  return {
+    head: () => ask("head", () => ({ newestTime: 0, confirmed: blockAt(newest() - confirmations + 1) })),
+    block: (number) => ask("block", () => ({ block: blockAt(number) })),
+    transfers: ({ after, until }) =>
+      ask("transfers", () => ({
+        transfers: blocks.flatMap((block, at) => (at > after && at <= until ? movedIn(block, at) : [])),
+      })),
+    balanceAt: ({ number, hash }) =>
+      ask("balanceAt", () => ({
+        balance: blocks[number]?.hash === hash ? balance() - gainOf(blocks.slice(number + 1)) : null,
+      })),
+  };
+}
+
+/** What an address did not get in a block, though the events say that it did. */
+const hiddenIn = ({ taken }: Block, holder: string): bigint =>
+  taken.reduce(
+    (sum, one) =>
+      one?.kind === "hides_fee" && addresseeIn(one.sent.data) === holder
+        ? sum + amountIn(one.sent.data) / FEE_DIVISOR
+        : sum,
+    0n,
+  );
 
 export function createModelTreasury(
   confirmations: number,
@@ -186,20 +264,38 @@ export function createModelTreasury(
       }),
     receipt: (hash) => ask("receipt", () => blocks.receipt(hash)),
     missingIn: (block, _, holder) =>
-      ask("missingIn", () => (chain.keepsBalances ? { missing: blocks.hidden(block, holder) } : null)),
+      ask("missingIn", () =>
+        chain.keepsBalances ? { missing: hiddenIn(blocks.blocks[block]!, holder) } : null,
+      ),
   };
   const chain: ModelTreasury = {
-    ...{ wallet, sent: [], away: null, refusals: [], onAsked: () => {} },
+    ...{
+      wallet,
+      watched: watchedChain(blocks, confirmations, ask, () => chain.balance),
+      sent: [],
+      away: null,
+      refusals: [],
+      onAsked: () => {},
+    },
     ...{ fees: { max: 100n, priority: 10n }, coin: 10n ** 18n, balance: 10n ** 12n },
     ...{ token: "plain", playsHonestly: true, keepsBalances: true },
-    mine(count) {
-      for (let made = 0; made < count; made++) chain.balance -= blocks.mine(chain.token);
+    mine(count, empty = 0) {
+      for (let made = 0; made < empty; made++) blocks.push();
+      for (let made = 0; made < count; made++) chain.balance += blocks.mine(chain.token);
     },
     takeOut(count) {
-      chain.balance += blocks.takeOut(count);
+      chain.balance -= blocks.takeOut(count);
     },
-    drop: () => blocks.waiting.clear(),
-    useNonce: blocks.useNonce,
+    receive: blocks.receive,
+    drop: blocks.drop,
+    newestBlock: blocks.newest,
+    received: () =>
+      blocks.blocks.flatMap(({ received }, block) => received.map((one) => ({ ...one, block }))),
+    receipts: blocks.receipts,
+    useNonce() {
+      blocks.waiting.delete(blocks.nextNonce());
+      blocks.push([null]);
+    },
     paid: blocks.paid,
   };
   return chain;
