@@ -154,8 +154,10 @@ describe("a deposit", () => {
     await step();
     expect(await deposits()).toEqual([]);
     const named = { transfer_id: waiting!.id, organisation_id: stage.organisationId };
-    const assigned = must(await assignTransfer(ctx, named));
-    expect(must(await assignTransfer(ctx, named)).id).toBe(assigned.id);
+    const atOnce = await Promise.all([assignTransfer(ctx, named), assignTransfer(ctx, named)]);
+    const [assigned, same] = atOnce.map(must);
+    expect(same).toEqual(assigned!);
+    expect(must(await assignTransfer(ctx, named)).id).toBe(assigned!.id);
     expect(await assignTransfer(ctx, { ...named, organisation_id: other.organisationId })).toMatchObject({
       refused: "illegal_transition",
     });

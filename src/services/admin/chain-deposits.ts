@@ -77,6 +77,9 @@ export async function assignTransfer(
     decide(snapshot): Audited<AssignedDeposit> {
       const standsStill = refuseUnacknowledged(snapshot.instance, watch.mode);
       if (standsStill) return { answer: standsStill };
+      const { chainTransfer, depositReferenced: known } = snapshot;
+      // Another command has assigned it to the same since it was read.
+      if (known !== null && known.id === chainTransfer?.depositId) return { answer: depositResource(known) };
       const credit = creditOf(snapshot, scope, depositId);
       if (isRefusal(credit)) return { answer: credit };
       const answer = depositResource(credit.deposit);
