@@ -232,7 +232,7 @@ export async function checkBalances(
   program: Program,
   { organisationId }: Parties,
   knowledge: Knowledge,
-  url: string,
+  learn: () => Promise<void>,
 ): Promise<void> {
   for (const mode of ["live", "sandbox"] as const satisfies readonly Mode[]) {
     const own = ["--organisation", organisationId, "--mode", mode];
@@ -241,7 +241,7 @@ export async function checkBalances(
     await until(
       `the ${mode} balance follows from the warrants`,
       async () => {
-        await learnRest(url, knowledge);
+        await learn();
         const { available, held, paid } = knowledge.balance(mode);
         shown = (await program.command("balances", "show", ...own)).balances;
         expected = [{ asset: "USDC", available: `${available}`, held: `${held}`, paid: `${paid}` }];

@@ -5,7 +5,9 @@
  * some rounds the server's clock jumps before it is killed. The server's own job extends the log all the time, so that it is
  * killed in the middle of that too. An admin records deposits, corrections and payouts meanwhile, by commands that are killed as
  * well and by the console, and does again what was not answered; a monitor keeps every checkpoint that it sees, and a second instance, which is killed as well,
- * signs them as a witness. The log is anchored on a made-up chain that answers late. In some rounds the ledger is audited meanwhile.
+ * signs them as a witness. The log is anchored on a made-up chain that answers late. The sandbox has a treasury on another one, which pays
+ * payees and is paid in to, and whose newest blocks change: in some rounds the server is killed while it asks that chain something. In
+ * the end the chain and the ledger agree to the unit. In some rounds the ledger is audited meanwhile.
  * Prints a line a round and a tally. A failure prints its seed and round, and keeps the folder.
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
@@ -18,7 +20,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DAY_MS, MINUTE_MS } from "../../src/core/time.ts";
 import { type Chain, startChain } from "./chain.ts";
-import { checkHeld, untilGone } from "./checks.ts";
+import { checkAudit, checkHeld, untilGone } from "./checks.ts";
 import { type Clock, createClock } from "./clock.ts";
 import { createDesk, DESK_TALLY } from "./desk.ts";
 import { createKnowledge, type Sent } from "./knowledge.ts";
@@ -31,18 +33,25 @@ import {
   printTally,
   TALLY,
 } from "./left.ts";
-import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
+import { type Load, type Outside, sendAgain, startLoad } from "./load.ts";
 import { createMonitor, leftOver } from "./log.ts";
 import { startMarket } from "./market.ts";
 import { startReceiver, startSeller } from "./outside.ts";
 import { createParties, FUNDS, signIn, signInAgain } from "./parties.ts";
 import { BINARY, createProgram, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
+import { openIdle, oweOnChain } from "./singly.ts";
+import { startTreasuryChain, type TreasuryChain } from "./treasury.ts";
+import { checkSettled, TREASURY_TALLY } from "./treasury-checks.ts";
 import { startWitness, type Witness } from "./witness.ts";
 
 /** A ledger lasts for so many rounds. Then a new one begins, so that the checks of a long run stay fast. */
 const ROUNDS_A_LEDGER = 25;
 const LOAD_MS_MAX = 1_200;
+/** How long it is waited for a question to the treasury's chain: its jobs begin 2 s after a start. */
+const HELD_MS_MAX = 6_000;
+/** How many payees are owed something then at least. */
+const OWED = 3;
 const STARTING_MS_MAX = 400;
 const AGAIN_MS_MAX = 60;
 /** How far a clock jumps, forwards or back: beyond some deadlines, beyond sign-ins, and beyond the age at which keys are forgotten. */
@@ -69,14 +78,22 @@ const seller = startSeller(random);
 let clock: Clock | null = null;
 let witness: Witness | null = null;
 let chain: Chain | null = null;
+let treasury: TreasuryChain | null = null;
 const now = (): number => clock?.now() ?? Date.now();
 const receiver = startReceiver(random, () => clock?.times() ?? []);
 const market = await startMarket(random, now);
-const outside: Outside = { random, urlOf: seller.urlOf, market, now };
+const outside: Omit<Outside, "payees"> = { random, urlOf: seller.urlOf, market, now };
 /** The tally of the whole run, in the order in which it is printed. */
 const tally: Record<string, number> = Object.fromEntries(
   [
-    ...["rounds", "kills", ...TALLY, "clocks that jumped forwards", "clocks that jumped back"],
+    ...[
+      "rounds",
+      "kills",
+      ...TALLY,
+      ...TREASURY_TALLY,
+      "clocks that jumped forwards",
+      "clocks that jumped back",
+    ],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
     ...[...DESK_TALLY, "payouts that no answer named"],
     ...["events", "deliveries received", "events received more than once"],
@@ -87,7 +104,7 @@ const count = (name: string, by = 1): void => {
 };
 
 /** One data folder, its server, which is killed and started again, and what the client knows. */
-type Stage = AnyStage & { readonly clock: Clock; server: Server };
+type Stage = AnyStage & { readonly clock: Clock; readonly treasury: TreasuryChain; server: Server };
 
 let round = 0;
 const startedAt = performance.now();
@@ -113,12 +130,13 @@ async function crashLedger(lastRound: number): Promise<void> {
       await crashOnce(stage);
     }
     const { program } = stage;
+    await settle(stage);
     await countLedger(stage, count);
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
     assert.deepEqual(program.faults(), [], "faults in the server's log");
     await witness?.stop();
-    await chain?.stop();
+    await Promise.all([chain?.stop(), treasury?.stop()]);
   } catch (error) {
     await stage?.program.killAll();
     await witness?.stop();
@@ -131,16 +149,27 @@ async function crashLedger(lastRound: number): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** Nothing more comes in, and a new start pays out all that is owed on the chain. */
+async function settle(stage: Stage): Promise<void> {
+  stage.treasury.calm();
+  await kill(stage.server);
+  stage.server = await stage.program.serve();
+  await checkSettled(stage);
+  await checkAudit(stage.program, stage.witnessUrl);
+}
+
 async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
   const executable = flags.source ? SOURCE : BINARY;
   const itsChain = startChain(random);
-  chain = itsChain;
+  const itsTreasury = await startTreasuryChain(random);
+  [chain, treasury] = [itsChain, itsTreasury];
   const settings = {
-    ...{ ...market.settings, ...itsClock.settings, ...itsChain.settings },
+    ...{ ...market.settings, ...itsClock.settings, ...itsChain.settings, ...itsTreasury.settings },
+    HOLDFAST_EVM_RPC: `${market.settings.HOLDFAST_EVM_RPC},${itsTreasury.endpoint}`,
     HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS,
   };
   const alone = createProgram(executable, folder, settings);
-  const made = await createParties(alone, receiver);
+  const made = await createParties(alone, receiver, itsTreasury.senders);
   rememberKeysFor(KEYS_DAYS, folder);
   // The first start makes the keys that the witness is to know.
   await (await alone.serve()).stop();
@@ -155,11 +184,12 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   const parties = { ...made, people };
   return {
-    ...{ folder, program, knowledge, parties, server, receiver, outside },
+    ...{ folder, program, knowledge, parties, server, receiver },
+    outside: { ...outside, payees: itsTreasury.payees },
     desk: createDesk(program, parties, knowledge, random, count),
     witnessUrl: witness.url,
     monitor: createMonitor(folder),
-    chain: itsChain,
+    ...{ chain: itsChain, treasury: itsTreasury },
     clock: itsClock,
     ...{ earlier: [], sweptMs: SWEPT_MS },
   };
@@ -174,11 +204,10 @@ function rememberKeysFor(days: number, folder: string): void {
 
 /** Load, kill, start again, send again, check. */
 async function crashOnce(stage: Stage): Promise<void> {
-  const { program, parties, knowledge, desk, monitor } = stage;
+  const { program, parties, knowledge, desk, monitor, outside } = stage;
   const jumpMs = stage.clock.canJump ? random.pick([0, 0, 0, 0, 1, -1]) * random.pick(JUMPS_MS) : 0;
   const idle: string[] = [];
-  while (jumpMs > 0 && idle.length < IDLE)
-    idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
+  while (jumpMs > 0 && idle.length < IDLE) idle.push(await openIdle(stage.server.url, stage));
   const load = startLoad(stage.server.url, parties, knowledge, outside);
   // The audit goes on when the server is killed.
   const sometimes = [() => auditUnderLoad(program, count), killWitness].filter(() => random.chance(0.3));
@@ -230,7 +259,10 @@ async function kill(server: Server): Promise<void> {
   count("kills");
 }
 
-/** Starts the server and sends again what was not answered. Sometimes the server is killed again meanwhile. */
+/**
+ * Starts the server and sends again what was not answered. Sometimes the server is killed again meanwhile, or when it asks the
+ * treasury's chain something.
+ */
 async function comeBack(stage: Stage, load: Load, again: Set<Sent>, isLater: boolean): Promise<void> {
   if (random.chance(0.25)) {
     await stage.program.serveCutShort(random.below(STARTING_MS_MAX));
@@ -240,11 +272,21 @@ async function comeBack(stage: Stage, load: Load, again: Set<Sent>, isLater: boo
   if (isLater) await signInAgain(stage.server.url, stage.parties.people);
   const sending = (isLast: boolean) =>
     sendAgain(stage.server.url, again, load, stage.knowledge, { mayFail: !isLast, count });
-  if (random.chance(0.25)) {
+  const dieWhile = async (moment: Promise<unknown>) => {
     const sent = sending(false);
-    await Bun.sleep(random.below(AGAIN_MS_MAX));
+    await moment;
     await kill(stage.server);
     await sent;
+  };
+  if (random.chance(0.25)) {
+    await dieWhile(Bun.sleep(random.below(AGAIN_MS_MAX)));
+    stage.server = await stage.program.serve();
+  }
+  if (random.chance(0.6)) {
+    for (let owed = 0; owed < OWED; owed++) await oweOnChain(stage.server.url, stage);
+    const held = stage.treasury.hold();
+    await dieWhile(Promise.race([held.reached, Bun.sleep(HELD_MS_MAX)]));
+    held.goOn();
     stage.server = await stage.program.serve();
   }
   await sending(true);

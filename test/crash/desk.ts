@@ -35,6 +35,7 @@ const DONE = {
   paid: "payouts paid",
   failed: "payouts failed",
   returned: "payouts that came back",
+  assigned: "transfers of strangers assigned",
 } as const;
 const WRONG = "wrong orders of money refused";
 const AGAIN = "money in and out, done again after a kill";
@@ -56,7 +57,7 @@ export function createDesk(
   count: (what: string) => void,
 ): Desk {
   const known = createKnownMoney(funded);
-  /** Deposits and payouts of which something is not answered yet. */
+  /** Deposits, payouts and transfers of which something is not answered yet. */
   const busy = new Set<string>();
   const unanswered: Task[] = [];
   const nextTask = createTasks(organisationId, known, random, (id) => busy.has(id));
@@ -149,6 +150,7 @@ function learnDone(
     throw new Error(`${command.join(" ")}: ${JSON.stringify(shown)}`);
   if (kind === "deposit") known.learnDeposit(mode, shown);
   else if (kind === "correction") known.learnCorrection(shown);
+  else if (kind === "assigned") known.learnAssigned(about ?? "");
   // A form shows no ids.
   else if (kind === "submit") for (const { id } of shown?.data ?? []) known.learnSubmitted({ id, mode });
   else known.learnEnd(about ?? "", kind === "paid" ? "paid" : "failed");

@@ -71,7 +71,7 @@ const receiver = startReceiver(random, () => [Date.now()]);
 const market = await startMarket(random, Date.now);
 const chain = startChain(random);
 const leases = watchLeases();
-const outside: Outside = { random, urlOf: seller.urlOf, market, now: Date.now };
+const outside: Outside = { random, urlOf: seller.urlOf, market, payees: [], now: Date.now };
 const tally: Record<string, number> = Object.fromEntries(
   ["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY].map((name) => [name, 0]),
 );
@@ -131,14 +131,14 @@ function theWitness(): Witness {
 
 async function setStage(): Promise<Stage> {
   const { program } = cluster;
-  const made = await createParties(program, receiver);
+  const made = await createParties(program, receiver, []);
   await cluster.start();
   const { url } = cluster.front;
   const people = { live: await signIn(url, "live"), sandbox: await signIn(url, "sandbox") };
   const parties = { ...made, people };
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   return {
-    ...{ folder, program, parties, knowledge, chain, receiver, outside },
+    ...{ folder, program, parties, knowledge, chain, treasury: null, receiver, outside },
     desk: createDesk(program, parties, knowledge, random, count),
     monitor: createMonitor(folder),
     witnessUrl: theWitness().url,

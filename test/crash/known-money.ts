@@ -21,13 +21,24 @@ export type KnownMoney = {
   readonly deposits: ReadonlyMap<string, KnownDeposit>;
   /** Ids. */
   readonly corrections: ReadonlySet<string>;
+  /** Those that people pay. */
   readonly payouts: ReadonlyMap<string, KnownPayout>;
+  /** Payouts that the treasury's wallet sends, by their ids. */
+  readonly onChain: ReadonlySet<string>;
+  /** Transfers to the treasury that were nobody's, and those of them that were assigned, by their ids. */
+  readonly unassigned: ReadonlySet<string>;
+  readonly assigned: ReadonlySet<string>;
   /** Throws where the reference was recorded under another id. */
   learnDeposit(mode: Mode, deposit: Json): void;
   learnCorrection(correction: Json): void;
   /** Learns of a payout that was submitted. */
   learnSubmitted(payout: Pick<KnownPayout, "id" | "mode">): void;
   learnEnd(payoutId: string, status: "paid" | "failed"): void;
+  learnOnChain(payoutId: string): void;
+  learnUnassigned(transferId: string): void;
+  learnAssigned(transferId: string): void;
+  /** Learns of a deposit that the treasury's chain has brought. */
+  learnCredited(mode: Mode, deposit: Pick<KnownDeposit, "id" | "amount">): void;
 };
 
 /** @param funded is changed by what came in */
@@ -35,8 +46,12 @@ export function createKnownMoney(funded: Knowledge["funded"]): KnownMoney {
   const deposits = new Map<string, KnownDeposit>();
   const corrections = new Set<string>();
   const payouts = new Map<string, KnownPayout>();
+  const onChain = new Set<string>();
+  const unassigned = new Set<string>();
+  const assigned = new Set<string>();
+  const credited = new Set<string>();
   return {
-    ...{ deposits, corrections, payouts },
+    ...{ deposits, corrections, payouts, onChain, unassigned, assigned },
     learnDeposit(mode, { id, amount: text, reference }) {
       if (deposits.has(id)) return;
       const amount = BigInt(text);
@@ -59,6 +74,17 @@ export function createKnownMoney(funded: Knowledge["funded"]): KnownMoney {
       const known = payouts.get(id);
       if (!known) throw new Error(`an answer about a payout that nobody submitted: ${id}`);
       payouts.set(id, { ...known, status });
+    },
+    learnOnChain: (id) => void onChain.add(id),
+    learnUnassigned: (id) => void unassigned.add(id),
+    learnAssigned(id) {
+      unassigned.delete(id);
+      assigned.add(id);
+    },
+    learnCredited(mode, { id, amount }) {
+      if (credited.has(id)) return;
+      credited.add(id);
+      funded[mode] += amount;
     },
   };
 }

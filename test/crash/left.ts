@@ -10,6 +10,8 @@ import { checkMoney, checkOwed } from "./money-checks.ts";
 import type { Receiver } from "./outside.ts";
 import type { Parties } from "./parties.ts";
 import type { Program } from "./program.ts";
+import type { TreasuryChain } from "./treasury.ts";
+import { checkTreasury, countTreasury, learnCredited } from "./treasury-checks.ts";
 
 /** What a fault has left, once everything was sent again that was not answered: all of it is looked at. */
 
@@ -26,6 +28,8 @@ export type Stage = {
   readonly desk: Desk;
   readonly monitor: Monitor;
   readonly chain: Chain;
+  /** Null where the sandbox has no treasury. */
+  readonly treasury: TreasuryChain | null;
   /** Where the witness is asked. */
   readonly witnessUrl: string;
   readonly receiver: Receiver;
@@ -50,17 +54,22 @@ export async function checkLeft(
   count: Count,
   bring: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { folder, program, parties, knowledge, desk, monitor, chain, earlier, outside, receiver, sweptMs } =
-    stage;
+  const { folder, program, parties, knowledge, desk, monitor, chain, outside } = stage;
+  const { treasury, earlier, receiver, sweptMs } = stage;
   const compared = [...load.acknowledged, ...earlier];
   await checkReplays(url, compared);
   await checkWarrants(url, knowledge, load.acknowledged, { now: outside.now, sweptMs });
-  const taken = chain.taken();
+  const [taken, seen] = [chain.taken(), treasury?.seen()];
   await bring();
   await checkLedger(folder, knowledge, receiver, outside.market);
   count("payouts that no answer named", checkMoney(folder, desk.known));
-  await checkBalances(program, parties, knowledge, url);
-  await checkOwed(program, parties, folder, knowledge, () => learnRest(url, knowledge));
+  const learn = async () => {
+    await learnRest(url, knowledge);
+    if (treasury) learnCredited(stage);
+  };
+  await checkBalances(program, parties, knowledge, learn);
+  await checkOwed(program, parties, folder, knowledge, learn);
+  if (treasury && seen) await checkTreasury({ ...stage, treasury }, seen);
   for (const note of checkAnchors(folder, chain, taken).notes) monitor.remember(note);
   await monitor.check(url, program);
   await checkAudit(program, stage.witnessUrl);
@@ -87,10 +96,8 @@ function remember({ earlier, outside: { random } }: Stage, acknowledged: Acknowl
 }
 
 /** Counts what a ledger came to, after its last round. */
-export async function countLedger(
-  { folder, knowledge, monitor, chain, receiver, outside }: Stage,
-  count: Count,
-): Promise<void> {
+export async function countLedger(stage: Stage, count: Count): Promise<void> {
+  const { folder, knowledge, monitor, chain, treasury, receiver, outside } = stage;
   const { states, purchases, events, duplicates } = await checkLedger(
     folder,
     knowledge,
@@ -102,6 +109,7 @@ export async function countLedger(
   const anchors = checkAnchors(folder, chain, []);
   count("of them on the chain", chain.taken().length);
   count("anchors confirmed", anchors.confirmed);
+  if (treasury) countTreasury({ folder, treasury }, count);
   for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
   for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
   count("events", events);

@@ -1,3 +1,4 @@
+import type { Mode } from "../../src/core/roles.ts";
 import { until } from "../support/until.ts";
 import {
   type Acknowledged,
@@ -10,7 +11,7 @@ import {
 } from "./knowledge.ts";
 import type { Market } from "./market.ts";
 import { DELIVERABLES } from "./outside.ts";
-import type { Credentials, Parties } from "./parties.ts";
+import type { Agent, Credentials, Parties } from "./parties.ts";
 import type { Random } from "./random.ts";
 
 /** The requests of a mixed load, and how they are sent. */
@@ -21,7 +22,6 @@ const UNSETTLED_MAX = 120;
 const PAYEES = 5;
 const SHORT_DEADLINE_MS = 800;
 const LONG_DEADLINE_MS = 3_600_000;
-const IDLE_DEADLINE_MS = 1_200_000;
 /** How long a job may take to end a purchase that was cut off. */
 const RECOVERED_MS = 30_000;
 /** How long others wait at most for an instance that is dead, and for the job that recovers what it was at. */
@@ -50,7 +50,7 @@ const codeOf = ({ status, text }: Answer): string | null =>
   status >= 400 ? (JSON.parse(text).error.code as string) : null;
 
 /** Throws where this load may not get such an answer. */
-function checkAnswer(sent: Sent, answer: Answer, { isTwin = false, hasJumped = false } = {}): void {
+export function checkAnswer(sent: Sent, answer: Answer, { isTwin = false, hasJumped = false } = {}): void {
   const code = codeOf(answer);
   if (code === null || EXPECTED.has(code) || (isTwin && EXPECTED_OF_TWINS.has(code))) return;
   if (hasJumped && EXPECTED_OF_A_JUMP.has(code)) return;
@@ -96,6 +96,8 @@ export type Outside = {
   readonly random: Random;
   readonly urlOf: (deliverable: string) => string;
   readonly market: Market;
+  /** Whom the treasury's wallet pays, and others whose names look like it; none where there is no treasury. */
+  readonly payees: readonly string[];
   /** The right time, epoch milliseconds. */
   readonly now: () => number;
 };
@@ -223,7 +225,7 @@ export async function sendAgain(
 }
 
 /** The answer of a key. That of a purchase which was cut off comes when recovery has ended it. */
-async function answerAtLast(url: string, sent: Sent, isTakenOver: boolean): Promise<Answer> {
+export async function answerAtLast(url: string, sent: Sent, isTakenOver = false): Promise<Answer> {
   const later = sent.path === PAY || isTakenOver ? [BUSY, TAKEN_OVER] : [BUSY];
   let answer = await send(url, sent);
   const comesLater = () => later.includes(codeOf(answer) ?? "");
@@ -245,27 +247,15 @@ export async function readWarrant(url: string, { id, as }: KnownWarrant) {
   return JSON.parse(text);
 }
 
-/** A warrant that nobody moves, open for a while. */
-export async function openIdle(
-  url: string,
-  parties: Parties,
-  knowledge: Knowledge,
-  outside: Outside,
-): Promise<string> {
-  const sent = opening(parties, outside, { deadlineMs: IDLE_DEADLINE_MS, mayMove: false });
-  const answer = await send(url, sent);
-  checkAnswer(sent, answer);
-  knowledge.acknowledge({ sent, answer });
-  return JSON.parse(answer.text).id;
-}
-
-const freshKey = (): string => crypto.randomUUID();
+export const freshKey = (): string => crypto.randomUUID();
 const CLAUSES = [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` }));
+
+const ofMode = (agents: Parties["agents"], mode: Mode): Agent =>
+  agents.find((agent) => agent.mode === mode) ?? agents[0];
 
 function buying({ agents }: Parties, { random, market }: Outside): Sent {
   // The sandbox has a wallet: most purchases are paid on the chain.
-  const buyers = random.chance(0.7) ? agents.filter(({ mode }) => mode === "sandbox") : agents;
-  const { mode, as, agentId } = buyers[random.below(buyers.length)] ?? agents[0];
+  const { mode, as, agentId } = random.chance(0.7) ? ofMode(agents, "sandbox") : random.pick(agents);
   return {
     key: freshKey(),
     path: PAY,
@@ -280,22 +270,28 @@ function buying({ agents }: Parties, { random, market }: Outside): Sent {
   };
 }
 
-function opening(
+/** @param payee to whom it opens a warrant of the sandbox; left out, any agent opens one to anybody */
+export function opening(
   { agents }: Parties,
-  { random, now }: Outside,
+  { random, payees, now }: Outside,
   {
+    payee = null as string | null,
     deadlineMs = random.chance(0.1) ? 1 + random.below(SHORT_DEADLINE_MS) : LONG_DEADLINE_MS,
     mayMove = true,
   } = {},
 ): Sent {
-  const { mode, as, agentId } = random.pick(agents);
+  // The sandbox has a treasury: it gets more of them.
+  const isOfSandbox = payee !== null || random.chance(0.3);
+  const { mode, as, agentId } = isOfSandbox ? ofMode(agents, "sandbox") : random.pick(agents);
+  const isOnChain = random.chance(mode === "sandbox" ? 0.8 : 0.4);
+  const onChain = isOnChain ? payees[random.below(payees.length)] : undefined;
   return {
     key: freshKey(),
     path: "/v1/warrants",
     as,
     body: JSON.stringify({
       amount: String(10_000 + random.below(1_000_000)),
-      payee: `seller ${1 + random.below(PAYEES)}`,
+      payee: payee ?? onChain ?? `seller ${1 + random.below(PAYEES)}`,
       deadline: new Date(now() + deadlineMs).toISOString(),
       spec: { clauses: CLAUSES },
       ...(agentId !== null && { agent_id: agentId }),

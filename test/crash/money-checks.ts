@@ -12,17 +12,19 @@ import type { Program } from "./program.ts";
 /** What must be true of money in and out, once everything was done again that was not answered. */
 
 const MODES = ["live", "sandbox"] as const satisfies readonly Mode[];
-const AGREES_MS = 10_000;
+/** The treasury begins payouts one after the other meanwhile. */
+const AGREES_MS = 30_000;
 
 type PayoutRow = {
   readonly id: string;
   readonly mode: Mode;
   readonly payee: string;
   readonly amount: bigint;
+  readonly rail: string;
   readonly status: "submitted" | "paid" | "failed";
 };
 
-function rowsOf<Row>(folder: string, sql: string): readonly Row[] {
+export function rowsOf<Row>(folder: string, sql: string): readonly Row[] {
   const database = openLeft(folder);
   try {
     return database.query(sql).safeIntegers(true).all() as readonly Row[];
@@ -32,13 +34,13 @@ function rowsOf<Row>(folder: string, sql: string): readonly Row[] {
 }
 
 /**
- * Every deposit, correction and payout is in the ledger once, as it was answered last. What nobody was answered is a payout that
+ * Every deposit, correction and payout of the admin is in the ledger once, as it was answered last. What nobody was answered is a payout that
  * was submitted by a form, or by a command that was cut off: it is known from now on. Answers how many of those there are.
  */
 export function checkMoney(folder: string, known: KnownMoney): number {
   const deposits = rowsOf<{ id: string; amount: bigint }>(
     folder,
-    "SELECT id, amount FROM deposits WHERE reference IS NOT NULL ORDER BY id",
+    "SELECT id, amount FROM deposits WHERE reference NOT LIKE 'eip155:%' ORDER BY id",
   );
   const acknowledged = [...known.deposits.values()].map(({ id, amount }) => ({ id, amount })).toSorted(byId);
   assert.deepEqual(
@@ -54,7 +56,7 @@ export function checkMoney(folder: string, known: KnownMoney): number {
     [...known.corrections].toSorted(),
     "corrections in the ledger, and acknowledged ones",
   );
-  const payouts = payoutsIn(folder);
+  const payouts = payoutsIn(folder).filter(({ rail }) => rail.endsWith("book"));
   const unknown = payouts.filter(({ id }) => !known.payouts.has(id));
   for (const payout of unknown) known.learnSubmitted(payout);
   assert.deepEqual(
@@ -71,7 +73,7 @@ const byId = (one: { readonly id: string }, other: { readonly id: string }): num
 const payoutsIn = (folder: string): readonly PayoutRow[] =>
   rowsOf<PayoutRow>(
     folder,
-    `SELECT payouts.id, mode, payees.payee, amount, status FROM payouts JOIN payees ON payees.position = payouts.payee
+    `SELECT payouts.id, mode, payees.payee, amount, rail, status FROM payouts JOIN payees ON payees.position = payouts.payee
        JOIN accounts ON accounts.position = payouts.account JOIN scopes ON scopes.position = accounts.scope ORDER BY payouts.id`,
   );
 

@@ -6,17 +6,19 @@ import type { Random } from "./random.ts";
 
 const MODES = ["live", "sandbox"] as const;
 const AMOUNT_MAX = 1_000;
+/** The mode that has a treasury on a chain. */
+const TREASURY_MODE: Mode = "sandbox";
 const REASON = "no such account";
 const KINDS = [
   ...(["deposit", "deposit", "deposit", "repeat", "correct", "submit"] as const),
-  ...(["paid", "paid", "paid", "fail", "fail", "return", "wrong"] as const),
+  ...(["paid", "paid", "paid", "fail", "fail", "return", "wrong", "assign"] as const),
 ] as const;
 
 /** One thing to do. To do it twice is to do it once. */
 export type Task = {
-  readonly kind: "deposit" | "correction" | "submit" | "paid" | "failed" | "returned";
+  readonly kind: "deposit" | "correction" | "submit" | "paid" | "failed" | "returned" | "assigned";
   readonly mode: Mode;
-  /** The deposit or payout that it is about; null where it makes one. */
+  /** The deposit, payout or transfer that it is about; null where it makes one. */
   readonly about: string | null;
   readonly command: readonly string[];
   /** The same at the console; null where the command line alone answers with an id. */
@@ -42,15 +44,17 @@ export function createTasks(
   const payoutOf = (status: KnownPayout["status"]): KnownPayout | undefined =>
     any([...known.payouts.values()].filter((payout) => payout.status === status));
 
-  /** What the state of a payout or the reference of a deposit forbids. */
+  /** What the state of a payout or the reference of a deposit forbids, and what the wallet alone ends. */
   function wrong(): Task | undefined {
     const [failed, paid, deposit] = [payoutOf("failed"), payoutOf("paid"), any(known.deposits.values())];
+    const onChain = any([...known.onChain].map((id) => ({ id, mode: TREASURY_MODE })));
     const tasks = [
       ...(failed ? [ending(failed, "paid", "illegal_transition")] : []),
       ...(paid ? [ending(paid, "failed", "illegal_transition")] : []),
       ...(deposit
         ? [depositing(organisationId, { ...deposit, amount: deposit.amount + 1n }, "deposit_reference_used")]
         : []),
+      ...(onChain ? [ending(onChain, random.pick(["paid", "failed"]), "illegal_transition")] : []),
     ];
     return tasks[random.below(tasks.length)];
   }
@@ -74,6 +78,10 @@ export function createTasks(
         return endingOf(payoutOf("submitted"), "failed");
       case "return":
         return endingOf(payoutOf("paid"), "returned");
+      case "assign": {
+        const transfer = any([...known.unassigned].map((id) => ({ id })));
+        return transfer && assigning(organisationId, transfer.id);
+      }
       case "wrong":
         return wrong();
       default:
@@ -108,14 +116,20 @@ const correcting = ({ id, mode }: KnownDeposit, amount: bigint): Task => ({
 const submitting = (organisationId: string, mode: Mode): Task => ({
   ...{ kind: "submit", mode, about: null, refusal: null },
   command: ["payouts", "submit", ...ownOf(organisationId, mode)],
-  form: { path: "submit", fields: {} },
+  // What the wallet sends a person releases with a passkey, which nobody has here. The command leaves it out.
+  form: mode === TREASURY_MODE ? null : { path: "submit", fields: {} },
+});
+
+const assigning = (organisationId: string, id: string): Task => ({
+  ...{ kind: "assigned", mode: TREASURY_MODE, about: id, form: null, refusal: null },
+  command: ["deposits", "assign", id, "--organisation", organisationId],
 });
 
 const endingOf = (payout: KnownPayout | undefined, kind: "paid" | "failed" | "returned"): Task | undefined =>
   payout && ending(payout, kind);
 
 function ending(
-  { id, mode }: KnownPayout,
+  { id, mode }: Pick<KnownPayout, "id" | "mode">,
   kind: "paid" | "failed" | "returned",
   refusal: string | null = null,
 ): Task {

@@ -38,7 +38,8 @@ const RULES = {
   ],
 };
 
-export async function createParties({ command }: Program, receiver: Receiver) {
+/** @param senders addresses on the treasury's chain whose transfers are the organisation's deposits */
+export async function createParties({ command }: Program, receiver: Receiver, senders: readonly string[]) {
   const { organisation } = await command(
     ...["organisations", "create", "--name", "Crash", "--owner-email", "owner@example.com"],
     ...["--owner-password", PASSWORD],
@@ -72,6 +73,8 @@ export async function createParties({ command }: Program, receiver: Receiver) {
     const { secret } = await command("webhooks", "create", ...account, "--url", receiver.urlOf(mode));
     receiver.trust(mode, secret);
   }
+  for (const address of senders)
+    await command("deposits", "senders", "add", ...own, "--mode", "sandbox", "--address", address);
   return { organisationId: organisation.id as string, agents };
 }
 

@@ -21,6 +21,17 @@ export type Asked = {
   readonly answer: () => unknown;
 };
 
+/** An error that the node answers. Every other one says that too much was asked for. */
+export class NodeError extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+const TOO_MUCH = -32_005;
+
 export type ModelToken = {
   readonly url: string;
   /** What the node answers instead; it throws an error's message. */
@@ -36,6 +47,8 @@ export type ModelToken = {
   /** Takes out the newest blocks, and answers the transactions that were in them. */
   takeOut(blocks: number): (readonly Transfer[])[];
   newest(): number;
+  /** What is in blocks, in their order. */
+  transfers(): readonly (Transfer & { readonly block: number })[];
   balanceOf(holder: string): bigint;
   stop(): Promise<void>;
 };
@@ -54,6 +67,8 @@ function createBlocks(endowed: Readonly<Record<string, bigint>>, arrives: (amoun
     last: (): Block => blocks[blocks.length - 1]!,
     between: (first: number, last: number) => blocks.slice(first, last + 1),
     push: (transfers: readonly Transfer[] = []) => void blocks.push(newBlock(blocks.length, transfers)),
+    transfers: () =>
+      blocks.flatMap(({ number, transfers }) => transfers.map((one) => ({ ...one, block: number }))),
     take: (count: number) => blocks.splice(blocks.length - count).flatMap(({ transfers }) => transfers),
     balanceAt(holder: string, number: number): bigint {
       let balance = endowed[holder.toLowerCase()] ?? 0n;
@@ -81,22 +96,51 @@ const logsOf = ({ number, hash, transfers }: Block) =>
     removed: false,
   }));
 
+/** The receipt of a transaction that is in a block; null where it is in none. */
+function receiptOf(blocks: ReturnType<typeof createBlocks>, hash: unknown) {
+  const found = blocks.transfers().find((one) => one.hash === hash);
+  const block = found && blocks.at(found.block);
+  if (!block) return null;
+  const logs = logsOf(block).filter(({ transactionHash }) => transactionHash === hash);
+  return {
+    transactionHash: hash,
+    blockNumber: hex(block.number),
+    blockHash: block.hash,
+    status: "0x1",
+    logs,
+  };
+}
+
+/** How many transactions of a holder are in the blocks up to this one. */
+const countOf = (blocks: ReturnType<typeof createBlocks>, holder: string, until: number): number =>
+  new Set(
+    blocks
+      .transfers()
+      .filter(({ from, block }) => from === holder.toLowerCase() && block <= until)
+      .map(({ hash }) => hash),
+  ).size;
+
 type Params = readonly { readonly [name: string]: string }[];
 type Topics = readonly (string | null)[];
 
 function answerTo(blocks: ReturnType<typeof createBlocks>, chainId: number, method: string, params: Params) {
   const [first, second] = params as readonly unknown[];
+  const numberOf = (tag: unknown) => (tag === "latest" ? blocks.last().number : Number(tag));
   switch (method) {
     case "eth_chainId":
       return hex(chainId);
     case "eth_getBlockByNumber": {
-      const block = first === "latest" ? blocks.last() : blocks.at(Number(first));
+      const block = blocks.at(numberOf(first));
       return block
         ? { number: hex(block.number), hash: block.hash, timestamp: hex(block.number), transactions: [] }
         : null;
     }
     case "eth_call":
-      return word(blocks.balanceAt(`0x${params[0]!.data!.slice(-40)}`, Number(second)));
+      return word(blocks.balanceAt(`0x${params[0]!.data!.slice(-40)}`, numberOf(second)));
+    case "eth_getTransactionCount":
+      return hex(countOf(blocks, String(first), numberOf(second)));
+    case "eth_getTransactionReceipt":
+      return receiptOf(blocks, first);
     case "eth_getLogs": {
       const { topics, fromBlock, toBlock } = first as { topics: Topics; fromBlock: string; toBlock: string };
       return blocks
@@ -105,7 +149,7 @@ function answerTo(blocks: ReturnType<typeof createBlocks>, chainId: number, meth
         .filter((log) => topics.every((topic, at) => topic === null || log.topics[at] === topic));
     }
     default:
-      throw new Error(`the method ${method} does not exist`);
+      throw new NodeError(-32_601, `the method ${method} does not exist`);
   }
 }
 
@@ -125,7 +169,8 @@ export function startModelToken(chainId: number, endowed: Readonly<Record<string
         return result instanceof Response ? result : Response.json({ jsonrpc: "2.0", id, result });
       } catch (error) {
         const { message } = error as Error;
-        return Response.json({ jsonrpc: "2.0", id, error: { code: -32_005, message } });
+        const code = error instanceof NodeError ? error.code : TOO_MUCH;
+        return Response.json({ jsonrpc: "2.0", id, error: { code, message } });
       }
     },
   });
@@ -146,6 +191,7 @@ export function startModelToken(chainId: number, endowed: Readonly<Record<string
     },
     takeOut: (count) => [...Map.groupBy(blocks.take(count), ({ hash }) => hash).values()],
     newest: () => blocks.last().number,
+    transfers: blocks.transfers,
     balanceOf: (holder) => blocks.balanceAt(holder, blocks.last().number),
     stop: () => server.stop(true),
   };
