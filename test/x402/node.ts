@@ -1,4 +1,3 @@
-import type { Chain } from "./chain.ts";
 import { type Answer, type Listener, listen } from "./listener.ts";
 
 /** What a node is asked. `count` is 1 for the first call of its method. */
@@ -53,7 +52,7 @@ export const BAD_REACTIONS: readonly Reaction[] = [
 
 const isGood = (): Reaction => "forward";
 
-export async function startNode({ url }: Pick<Chain, "url">): Promise<Node> {
+export async function startNode({ url }: { readonly url: string }): Promise<Node> {
   const calls: NodeCall[] = [];
   const sent: string[] = [];
   const answers = new Map<string, string>();
