@@ -26,7 +26,6 @@ export function underLease(ctx: Context, isHeld: () => boolean): Context {
       extendLog: whileHeld(store.extendLog),
       keepCheckpoint: whileHeld(store.keepCheckpoint),
       keepStatement: whileHeld(store.keepStatement),
-      lastPosting: whileHeld(store.lastPosting),
     },
   };
 }

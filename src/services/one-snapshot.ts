@@ -29,6 +29,10 @@ export async function fromOneSnapshot<Result>(
     async read(use, from) {
       if (!isHeld) return read(use, from);
       if (from === undefined) return use(reader);
+      if ("afterAll" in from) {
+        end();
+        return read(use, from);
+      }
       const usedIn: typeof use = (its, isCopy) => {
         if (isCopy && "work" in from) end();
         return use(its, isCopy);

@@ -23,7 +23,7 @@ export interface Store {
    * Reads from one snapshot of everything that was committed before. `use` may wait only for reads, never for
    * a command or the network. The snapshot ends with it. With `from` it may run again.
    */
-  read<Result>(use: Use<Result>, from?: FromCopy<Result>): Promise<Result>;
+  read<Result>(use: Use<Result>, from?: From<Result>): Promise<Result>;
   /**
    * The API key for a secret's SHA-256; null where there is none. Keys are remembered, so most requests need
    * no read. A key that another process has changed is read again.
@@ -59,11 +59,6 @@ export interface Store {
    * or more: another process was faster.
    */
   keepCheckpoint(checkpoint: SignedCheckpoint): Promise<boolean>;
-  /**
-   * The position of a posting, 0 where there is none: no other is committed at it or before it any more, so that every read which begins
-   * now sees all of them. The newest one that a read sees is not that: another process may commit one before it.
-   */
-  lastPosting(): Promise<number>;
   /** Keeps a signed statement of solvency. Answers false, and keeps nothing, where its number is not the next: another process was faster. */
   keepStatement(statement: KeptStatement): Promise<boolean>;
   /**
@@ -81,6 +76,15 @@ export interface Store {
 
 /** Reads. `isCopy` is true where the snapshot is of a copy, and not of the ledger itself. */
 export type Use<Result> = (reader: Reader, isCopy?: boolean) => Result | Promise<Result>;
+
+/** Where a read may come from, and what it must have. */
+export type From<Result> = FromCopy<Result> | AfterAll;
+
+/**
+ * The snapshot has what all commands commit, of any process, that are under way when it is asked for. Positions are taken before a
+ * commit, and another process may commit lower ones later: up to the newest one that was seen before such a read, nothing is missing in it.
+ */
+export type AfterAll = { readonly afterAll: true };
 
 /**
  * How a read may come from a copy of the ledger that is a little late, where the engine has one. Where the copy cannot give what is

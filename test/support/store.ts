@@ -97,7 +97,6 @@ function openLazily(url: string, options: PostgresStoreOptions): TestStore {
     forget: whenOpen("forget") as Store["forget"],
     extendLog: whenOpen("extendLog") as Store["extendLog"],
     keepCheckpoint: whenOpen("keepCheckpoint") as Store["keepCheckpoint"],
-    lastPosting: whenOpen("lastPosting") as Store["lastPosting"],
     keepStatement: whenOpen("keepStatement") as Store["keepStatement"],
     probe: whenOpen("probe") as Store["probe"],
     hasSpace: () => true,

@@ -70,20 +70,23 @@ async function makeStatement(
   const seed = Uint8Array.from({ length: SEED_BYTES }, () => ctx.randomByte());
   let leftOut = 0;
   // Whoever computes the statement again must find the same postings up to it.
-  const posting = await ctx.store.lastPosting();
-  const { number, rebuilt } = await ctx.store.read(async (reader) => {
-    return {
-      number: ((await reader.solvency.statement(null))?.number ?? 0) + 1,
-      rebuilt: await rebuild(reader, {
-        ...{ posting, seed },
-        choose(owed) {
-          const chosen = chooseAssets(owed, holdings);
-          leftOut = chosen.length - Math.min(chosen.length, STATED_ASSETS_MAX);
-          return chosen.slice(0, STATED_ASSETS_MAX);
-        },
-      }),
-    };
-  });
+  const posting = await ctx.store.read(({ solvency }) => solvency.newestPosting());
+  const { number, rebuilt } = await ctx.store.read(
+    async (reader) => {
+      return {
+        number: ((await reader.solvency.statement(null))?.number ?? 0) + 1,
+        rebuilt: await rebuild(reader, {
+          ...{ posting, seed },
+          choose(owed) {
+            const chosen = chooseAssets(owed, holdings);
+            leftOut = chosen.length - Math.min(chosen.length, STATED_ASSETS_MAX);
+            return chosen.slice(0, STATED_ASSETS_MAX);
+          },
+        }),
+      };
+    },
+    { afterAll: true },
+  );
   const assets = rebuilt.map(
     ({ mode, asset, owed, built }): StatedAsset => ({
       ...{ mode, asset, owed, leaves: built.leaves, root: built.root.hash.toHex() },

@@ -1,7 +1,7 @@
 import type { DatabaseFigures, ReadFallback } from "../../core/database.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Reader } from "../reader.ts";
-import type { FromCopy, Store, Use } from "../store.ts";
+import type { FromCopy, Use } from "../store.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { inTime, LATE } from "./in-time.ts";
@@ -16,7 +16,7 @@ const CATCH_UP_MS_MAX = 2 * SECOND_MS;
 
 /** Reads that may go to a replica, and go to the primary where no replica has what they need. */
 export type Replicas = {
-  read: Store["read"];
+  read<Result>(use: Use<Result>, from?: FromCopy<Result>): Promise<Result>;
   /**
    * Works on a replica that has everything that was committed before the call. Answers null where there is none, or where it fails:
    * then it is work for the primary.

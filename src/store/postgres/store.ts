@@ -12,6 +12,7 @@ import { createSqlReader } from "../sql/readers/reader.ts";
 import { createWatchers } from "../sql/watchers.ts";
 import type { Store } from "../store.ts";
 import { connectionOptions, type PostgresAddress } from "./address.ts";
+import { allEnded } from "./all-ended.ts";
 import { auditPostgres, type CopyPlace } from "./audit.ts";
 import type { NewsTextOf } from "./batch-run.ts";
 import { createSessions, PATIENCE, type Patience, type Sessions } from "./client.ts";
@@ -20,13 +21,12 @@ import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
 import { type LastAudit, lastAuditIn } from "./last-audit.ts";
-import { lastPosting } from "./last-posting.ts";
 import { type LedgerWatch, verified, watchLedger, whileFit } from "./ledger-watch.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
-import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
+import { createReadSnapshots, type ReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
-import { createReplicas } from "./replicas.ts";
+import { createReplicas, type Replicas } from "./replicas.ts";
 import { reportedReplicas } from "./reported-replicas.ts";
 import { settled } from "./settled.ts";
 import { createWork } from "./work.ts";
@@ -138,7 +138,7 @@ export async function openPostgresStore(
   );
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
-    read: replicas.read,
+    read: readsOf(whileFit(sessions, watch), replicas, snapshots),
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
@@ -149,7 +149,6 @@ export async function openPostgresStore(
     replicas: reportedReplicas(whileFit(sessions, watch), steadyNow),
     unfit: watch.unfit,
     audit: (onProgress) => auditPostgres(pool, options.auditCopies, onProgress, undefined, replicas.alone),
-    lastPosting: () => lastPosting(whileFit(sessions, watch)),
     ...createWork(lanes, parts, watch),
     ...{ hasSpace: () => true, hasSpaceForCapsule: () => true },
     async close() {
@@ -162,6 +161,18 @@ export async function openPostgresStore(
     },
   };
 }
+
+const readsOf =
+  (
+    sessions: Sessions,
+    replicas: Pick<Replicas, "read">,
+    snapshots: Pick<ReadSnapshots, "read">,
+  ): Store["read"] =>
+  async (use, from) => {
+    if (!from || !("afterAll" in from)) return replicas.read(use, from);
+    await allEnded(sessions);
+    return snapshots.read((reader) => use(reader));
+  };
 
 /** The time in the newest record of any organisation, or in the newest mark of retention; -1 where there is none. */
 function newestRecord(raw: SqlDatabase): number {

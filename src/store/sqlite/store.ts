@@ -115,7 +115,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const forget = createForget(writer.raw);
   return {
     execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
-    ...readsOf(snapshots),
+    read: readsOf(snapshots),
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
@@ -151,14 +151,13 @@ function writesLog(
   };
 }
 
-const readsOf = (snapshots: Pick<Store, "read">): Pick<Store, "read" | "lastPosting"> => ({
-  read(use, from) {
-    const held = from?.otherwise?.();
+/** Commits are one after the other, each with higher positions, so there is nobody to wait for. */
+const readsOf =
+  (snapshots: Pick<Store, "read">): Store["read"] =>
+  (use, from) => {
+    const held = from && "otherwise" in from ? from.otherwise?.() : null;
     return held ? Promise.try(use, held) : snapshots.read(use);
-  },
-  // Commits are one after the other, each with higher positions.
-  lastPosting: () => snapshots.read(({ solvency }) => solvency.newestPosting()),
-});
+  };
 
 /** Asks whether another process has committed, which may be anything. Then no later read may use an older snapshot. */
 function newsOfOthersIn(writer: Database, onOthersCommit: () => void): Store["newsOfOthers"] {
