@@ -241,7 +241,7 @@ test(
 );
 
 test(
-  "a deposit is confirmed and recorded, and the balances show it",
+  "a deposit is confirmed and recorded where no treasury holds the asset, and the balances show it",
   async () => {
     await page.click("nav >> text=Money");
     await expectCare("/console/money");
@@ -260,6 +260,14 @@ test(
     await page.click("text=Go on");
     await page.getByRole("heading", { name: "Record 12.345678 USDC?" }).waitFor();
     await expectCare(pathNow() + new URL(page.url()).search);
+    await page.getByText("Record it").dblclick();
+    // The treasury has the money of all organisations.
+    await page.getByText("USDC comes in on a chain").waitFor();
+    await page.goto(`${base}/console/money/deposit`);
+    await page.fill("#amount", "12345678");
+    await page.fill("#asset", "EURC");
+    await page.fill("#reference", "wire 1");
+    await page.click("text=Go on");
     await page.getByText("Record it").dblclick();
     await page.getByText("The deposit is recorded.").waitFor();
     expect(await page.getByText("wire 1").count()).toBe(1);
