@@ -74,7 +74,15 @@ test("a snapshot without a free connection waits until another one is released",
   const gate = Promise.withResolvers<void>();
   const held: Promise<unknown>[] = [];
   for (let count = 0; count < 8; count++) {
-    held.push(read(() => gate.promise));
+    const begun = Promise.withResolvers<void>();
+    held.push(
+      read(() => {
+        begun.resolve();
+        return gate.promise;
+      }),
+    );
+    // Nobody joins its snapshot after the turn in which it has begun.
+    await begun.promise;
     await new Promise(setImmediate);
   }
   let answered = false;
@@ -82,8 +90,9 @@ test("a snapshot without a free connection waits until another one is released",
     answered = true;
   });
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
-  expect(answered).toBeFalse();
+  const answeredBefore = answered;
   gate.resolve();
+  expect(answeredBefore).toBeFalse();
   expect(await late).toBeNull();
   await Promise.all(held);
 });
