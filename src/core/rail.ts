@@ -98,6 +98,10 @@ export const railOf = (payee: string, state: RailState | null): Payout["rail"] =
  */
 export const isPooled = (mode: Mode, state: RailState | null): boolean => mode === "live" && state !== null;
 
+/** Whether a payout leaves such a wallet: then no organisation's people say by themselves that it failed or came back. */
+export const isOfPool = ({ rail, mode }: Pick<Payout, "rail" | "mode">): boolean =>
+  rail === "evm" && mode === "live";
+
 /** Why a payee is owed something; null where people pay it by their own means, and no wallet could. */
 export function whyOwed(
   payee: string,

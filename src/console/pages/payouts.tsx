@@ -1,6 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, refuseField, statusOf } from "../../core/errors.ts";
 import type { Payout } from "../../core/payout.ts";
+import { isOfPool } from "../../core/rail.ts";
 import { failPayoutOf, markPaid } from "../../services/admin/payouts.ts";
 import { type PayoutOnRail, readPayout, readPayouts } from "../../services/console/payouts.ts";
 import { Card, Empty, Head, Notice, Pager, Table, Tabs } from "../parts/blocks.tsx";
@@ -129,17 +130,13 @@ const PayoutTable = ({ of, mayPay: pays }: { of: readonly PayoutOnRail[]; mayPay
 const Actions = ({ of }: { of: Pick<Payout, "id" | "status" | "rail" | "mode"> }) => (
   <span class="row-actions">
     {of.status === "submitted" ? <EndLink id={of.id} as="paid" words="Mark as paid" /> : null}
-    {isForOperator(of) ? null : of.status === "submitted" ? (
+    {isOfPool(of) ? null : of.status === "submitted" ? (
       <EndLink id={of.id} as="failed" words="It failed" />
     ) : (
       <EndLink id={of.id} as="returned" words="It came back" />
     )}
   </span>
 );
-
-/** That real money is back in a treasury is said by the operator of the machine. */
-const isForOperator = ({ rail, mode }: Pick<Payout, "rail" | "mode">): boolean =>
-  rail === "evm" && mode === "live";
 
 const EndLink = ({ id, as, words }: { id: string; as: Ending; words: string }) => (
   <a href={endingPath(id, as)} data-dialog>

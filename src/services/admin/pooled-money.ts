@@ -1,7 +1,7 @@
 import { type Correction, differenceOf } from "../../core/correction.ts";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Payout, PayoutEnd } from "../../core/payout.ts";
-import { isPooled, type RailState } from "../../core/rail.ts";
+import { isOfPool, isPooled, type RailState } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { Authority } from "./authority.ts";
 
@@ -29,12 +29,12 @@ export const refusePooledCorrection = (correction: Correction, state: RailState 
 /** That a payout which left a wallet is owed again. */
 export const refuseOwedAgain = (
   authority: Authority,
-  { id, rail, mode }: Payout,
+  payout: Payout,
   { status }: PayoutEnd,
 ): Refusal | null =>
-  authority.kind === "machine" || rail !== "evm" || mode !== "live" || status !== "failed"
+  authority.kind === "machine" || !isOfPool(payout) || status !== "failed"
     ? null
     : refuse(
         "insufficient_role",
-        `The payout ${id} was sent by a treasury. That it failed, or came back, is said by the operator of the machine, with holdfast payouts fail.`,
+        `The payout ${payout.id} was sent by a treasury. That it failed, or came back, is said by the operator of the machine, with holdfast payouts fail.`,
       );
