@@ -145,6 +145,9 @@ export const typeOf = (code: ErrorCode): ErrorType =>
 /** A fault that was undone: everything is as before the request, so it may be sent again with the same key. */
 export class UndoneFault extends Error {}
 
+/** Other work of the database was in the way of a read for too long. */
+export class ContendedFault extends Error {}
+
 /** The database did not keep, within its time, what all instances that share it have to know. It may have kept it. */
 export class UnsharedFault extends Error {}
 

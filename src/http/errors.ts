@@ -1,5 +1,5 @@
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
-import { type Refusal, refuse, refuseField, statusOf, UndoneFault } from "../core/errors.ts";
+import { ContendedFault, type Refusal, refuse, refuseField, statusOf, UndoneFault } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
 import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
@@ -18,8 +18,15 @@ export const errorAnswer = (
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
+const CONTENDED = refuse(
+  "rate_limit_exceeded",
+  "Other work of the database is in the way of this read. Retry shortly.",
+);
+
 /** The refusal for an unexpected error. What caused it goes only to the log. */
-export function refuseByFault(error: unknown): Refusal {
+export function refuseByFault(error: unknown, { method }: Pick<Call, "method">): Refusal {
+  // What writes may read after it has written.
+  if (error instanceof ContendedFault && method === "GET") return CONTENDED;
   const what =
     error instanceof UndoneFault
       ? error.message

@@ -181,7 +181,7 @@ async function answerTo(call: Call, request: Request, checks: Checks): Promise<A
     return isRefusal(result) ? refusalAnswer(call, result) : result;
   } catch (error) {
     reportFault(call, error);
-    return refusalAnswer(call, refuseByFault(error));
+    return refusalAnswer(call, refuseByFault(error, call));
   } finally {
     call.bodyClaim?.end();
   }
@@ -194,7 +194,7 @@ function refusalAnswer(call: Call, refusal: Refusal): Answer {
     return { ...call.showRefusal(refusal), refused: refusal.refused };
   } catch (error) {
     reportFault(call, error);
-    return errorAnswer(call, refuseByFault(error));
+    return errorAnswer(call, refuseByFault(error, call));
   }
 }
 

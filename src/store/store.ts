@@ -21,7 +21,7 @@ export interface Store {
   execute<N extends Needs, Answer>(command: InstanceCommand<N, Answer>): Promise<Answer | Refusal>;
   /**
    * Reads from one snapshot of everything that was committed before. `use` may wait only for reads, never for
-   * a command or the network. The snapshot ends with it. With `from` it may run again.
+   * a command or the network. The snapshot ends with it. It may run again, from another snapshot.
    */
   read<Result>(use: Use<Result>, from?: From<Result>): Promise<Result>;
   /**

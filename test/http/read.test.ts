@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { consoleRoutes } from "../../src/console/routes.ts";
+import { ContendedFault } from "../../src/core/errors.ts";
 import { HOUR_MS } from "../../src/core/time.ts";
 import { app } from "../../src/http/app.ts";
 import type { Reader } from "../../src/store/reader.ts";
@@ -422,4 +423,20 @@ test("an unknown route, or one without this method, is 404 for everybody", async
       expect(service.allRows(home)).toEqual(before);
     }
   }
+});
+
+test("a read that other work of the database stays in the way of is 429; what may have written is not", async () => {
+  const { store } = service.ctx;
+  const { read } = store;
+  const { id } = await service.opened(home);
+  const as = home.live.as;
+  Object.assign(store, { read: () => Promise.reject(new ContendedFault("in the way")) });
+  const reply = await service.get(`/v1/warrants/${id}`, { as });
+  const written = await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives("{}") }, { as });
+  Object.assign(store, { read });
+  expect([reply.status, reply.code, reply.headers.get("retry-after")]).toEqual([
+    ...[429, "rate_limit_exceeded", "1"],
+  ]);
+  expect(reply.body.error.message).toContain("Retry shortly");
+  expect([written.status, written.code]).toEqual([500, "internal_error"]);
 });

@@ -46,6 +46,8 @@ export type Committed = {
   readonly answers: readonly unknown[];
   readonly writes: readonly Write[];
   readonly time: BatchTime;
+  /** Keeps what it has read for the next batch of its lane. Called when it is committed: if this fails, nothing is decided again. */
+  readonly keep: () => void;
 };
 
 /** The batch writes what it has not locked. It begins again with these locks. */
@@ -133,7 +135,8 @@ async function decideAndCommit(
   const changes = buffer.take();
   const isOther = writes.some(changesKept);
   const id = writes.length === 0 ? null : crypto.randomUUID();
-  const committed = { id, answers, writes, time };
+  const keep = () => (isOther ? undefined : parts.kept.keep(cache, locks.scopes, standing));
+  const committed = { id, answers, writes, time, keep };
   if (id === null) await session.exchange([ROLLBACK]);
   else {
     const recorded = recordedStatement(locks, time.recordedAt, isOther);
@@ -144,7 +147,6 @@ async function decideAndCommit(
       throw error;
     });
   }
-  if (!isOther) parts.kept.keep(cache, locks.scopes, standing);
   return committed;
 }
 

@@ -1,6 +1,7 @@
 import type { ApiKey } from "../../core/api-key.ts";
 import type { SqlReader } from "../sql/readers/sql-reader.ts";
-import { ConnectionLost, type Session, type Sessions } from "./client.ts";
+import { ConnectionLost, type Session, type Sessions, sqlStateOf } from "./client.ts";
+import { OF_OTHERS } from "./contention.ts";
 import { type Answers, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 
 /** Looks up API keys by the hashes of their secrets. */
@@ -21,7 +22,7 @@ const ROUNDS_MAX = 100;
 
 type Asked = {
   readonly secretHash: string;
-  /** Whether it was asked before, on a connection that was lost. */
+  /** Whether it was asked before: the connection was lost, or another transaction was in the way. */
   readonly isAgain: boolean;
   readonly resolve: (key: ApiKey | null) => void;
   readonly fail: (error: unknown) => void;
@@ -71,7 +72,8 @@ export function createKeyLookUps(sessions: Sessions, replay: Replay, { apiKeys }
         if (left.length > 0) await fetchAnswers(session, lacking, answers);
       }
     } catch (error) {
-      const again = error instanceof ConnectionLost ? left.filter(({ isAgain }) => !isAgain) : [];
+      const passes = error instanceof ConnectionLost || OF_OTHERS.has(sqlStateOf(error) ?? "");
+      const again = passes ? left.filter(({ isAgain }) => !isAgain) : [];
       waiting = [...again.map((one) => ({ ...one, isAgain: true })), ...waiting];
       for (const one of left) if (!again.includes(one)) one.fail(error);
       throw error;

@@ -3,6 +3,7 @@ import type { AnyCommand } from "../batch.ts";
 import { NewerLedger } from "../sql/ledger-version.ts";
 import { type BatchParts, type Committed, LocksMissing, OutcomeUnknown, runBatch } from "./batch-run.ts";
 import { ConnectionLost, type Session, type Sessions, sqlStateOf } from "./client.ts";
+import { OF_OTHERS, pauseAtRandom, TRIES_MAX } from "./contention.ts";
 import { createKeptRows } from "./kept-rows.ts";
 import { type LedgerWatch, UnfitFault } from "./ledger-watch.ts";
 import { isWithin, type Locks, locksOf, together } from "./locks.ts";
@@ -14,20 +15,11 @@ export const LANES = 4;
 const BATCH_MAX = 256;
 /** How long a command waits at most for others to join its transaction. */
 const GATHER_MS_MAX = 4;
-/** How often commands begin again that other instances were in the way of, and how long they wait before, at random. */
-const TRIES_MAX = 3;
-const WAIT_MS = { min: 10, max: 100 };
 /** How long commands are tried while the database cannot be reached. */
 const UNREACHABLE_MS_MAX = 5_000;
 
-/**
- * By other transactions: a serialisation failure, a deadlock, a lock that was not free in time, a row that another has inserted first, and
- * one that another has changed or deleted (`counted` in `write-buffer.ts`).
- */
-const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "23505", "22012"]);
-
-/** Of these, those that say only that another transaction was in the way, and nothing of the command itself. */
-const OF_OTHERS: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+/** Besides, a row that another has inserted first, and one that another has changed or deleted (`counted` in `write-buffer.ts`). */
+const CONTENDED: ReadonlySet<string> = new Set([...OF_OTHERS, "23505", "22012"]);
 
 /** A lock was not free in time, which is 2 s. */
 const LOCK_TIMEOUT = "55P03";
@@ -95,6 +87,7 @@ export function createLanes(
   const lanes = Array.from({ length: LANES }, (_, at) =>
     createLane(sessions, watch, parts, figures, (committed, commands, durationMs) => {
       if (committed.id !== null) watch.committed(at, committed.id);
+      committed.keep();
       onCommitted(committed, commands, durationMs);
     }),
   );
@@ -330,7 +323,7 @@ function refuseOrFail(job: Job, error: unknown): void {
 
 async function pause(figures: LaneFigures): Promise<void> {
   figures.retries += 1;
-  await Bun.sleep(WAIT_MS.min + Math.random() * (WAIT_MS.max - WAIT_MS.min));
+  await pauseAtRandom();
 }
 
 const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] => {

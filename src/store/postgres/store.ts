@@ -17,6 +17,7 @@ import { auditPostgres, type CopyPlace } from "./audit.ts";
 import type { NewsTextOf } from "./batch-run.ts";
 import { createSessions, PATIENCE, type Patience, type Sessions } from "./client.ts";
 import { createCommitClock } from "./commit-clock.ts";
+import { readAgain } from "./contention.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyLookUps } from "./key-look-ups.ts";
 import { createLanes, LANES } from "./lanes.ts";
@@ -24,7 +25,7 @@ import { type LastAudit, lastAuditIn } from "./last-audit.ts";
 import { type LedgerWatch, verified, watchLedger, whileFit } from "./ledger-watch.ts";
 import { migratePostgres } from "./migrate.ts";
 import { followOthers } from "./others.ts";
-import { createReadSnapshots, type ReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
+import { createReadSnapshots, SNAPSHOTS_MAX } from "./read-snapshots.ts";
 import { createReplay, fetchAnswers, type Lacking, type Replay } from "./replay.ts";
 import { createReplicas, type Replicas } from "./replicas.ts";
 import { reportedReplicas } from "./reported-replicas.ts";
@@ -116,7 +117,7 @@ export async function openPostgresStore(
   const snapshots = createReadSnapshots(whileFit(sessions, watch), replay, reader);
   const keys = createKeyLookUps(whileFit(sessions, watch), replay, reader);
   const replicaParts = { ...options, process, patience, watch, heartbeat, replay, reader };
-  const replicas = createReplicas(options.replicas ?? [], replicaParts, snapshots.read);
+  const replicas = createReplicas(options.replicas ?? [], replicaParts, readAgain(snapshots.read));
   const others = followOthers(sessions, { process, version }, watch);
   const watchers = createWatchers(others.news);
   const parts = {
@@ -138,7 +139,7 @@ export async function openPostgresStore(
   );
   return {
     execute: (command: unknown) => lanes.execute(command as AnyCommand) as Promise<never>,
-    read: readsOf(whileFit(sessions, watch), replicas, snapshots),
+    read: readsOf(whileFit(sessions, watch), replicas),
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     ...watchers.ofStore,
@@ -163,15 +164,11 @@ export async function openPostgresStore(
 }
 
 const readsOf =
-  (
-    sessions: Sessions,
-    replicas: Pick<Replicas, "read">,
-    snapshots: Pick<ReadSnapshots, "read">,
-  ): Store["read"] =>
+  (sessions: Sessions, replicas: Pick<Replicas, "read">): Store["read"] =>
   async (use, from) => {
     if (!from || !("afterAll" in from)) return replicas.read(use, from);
     await allEnded(sessions);
-    return snapshots.read((reader) => use(reader));
+    return replicas.read(use);
   };
 
 /** The time in the newest record of any organisation, or in the newest mark of retention; -1 where there is none. */
