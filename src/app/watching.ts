@@ -26,6 +26,8 @@ const TROUBLES = {
   behind: "the node of a treasury's chain is behind what was looked at; it is asked again",
   refused: "a node does not tell the transfers of a treasury; it is asked again",
   wrong: "a node's transfers of a treasury are not what was asked for; it is asked again",
+  unit_differs:
+    "nothing is credited: the token of a treasury has other decimals than its asset has here; it is asked again",
 } as const;
 
 const STOPPED = {
@@ -118,7 +120,8 @@ const aboutOf = ({ mode, asset, chainId, address }: Treasury | TreasuryWatch) =>
 
 function logTrouble(trouble: WatchTrouble, about: About): void {
   if (trouble.outcome !== "stopped") {
-    logWarning(TROUBLES[trouble.outcome], { ...about, ...("why" in trouble && { why: trouble.why }) });
+    const { outcome, ...more } = trouble;
+    logWarning(TROUBLES[outcome], { ...about, ...more });
     return;
   }
   const { why, expected, balance } = trouble;

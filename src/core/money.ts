@@ -16,7 +16,8 @@ export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
 export const PAYEE_PATTERN = `^(?:[^${HIDDEN_CHARACTERS}\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$`;
 
 const DIGITS = /^[0-9]+$/;
-const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);
+/** How many digits of an asset's amounts come after the point. Those of other assets are not known here. */
+export const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);
 
 /** The amount of a digit string, leading zeros allowed; null for any other text, and for an amount above AMOUNT_MAX. */
 export function parseAmount(text: unknown): bigint | null {

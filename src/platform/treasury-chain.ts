@@ -1,4 +1,12 @@
-import { BaseError, type Client, erc20Abi, HttpRequestError, RpcRequestError } from "viem";
+import {
+  BaseError,
+  type Client,
+  ContractFunctionRevertedError,
+  ContractFunctionZeroDataError,
+  erc20Abi,
+  HttpRequestError,
+  RpcRequestError,
+} from "viem";
 import { getBlock, getChainId, readContract } from "viem/actions";
 import {
   type LogsQuestion,
@@ -16,6 +24,8 @@ import { wordsOf } from "./evm-wallet.ts";
 export type TreasuryChain = {
   /** The time of the newest block, epoch milliseconds, and the newest confirmed block; null while the chain has too few. */
   head(): Promise<{ readonly newestTime: number; readonly confirmed: BlockId | null } | Away>;
+  /** How many digits of the token's amounts come after the point; null where the token does not say. */
+  decimals(): Promise<{ readonly decimals: number | null } | Away>;
   /** The block of a number; null where the node does not have it. */
   block(number: number): Promise<{ readonly block: BlockId | null } | Away>;
   /** The token's transfers to and from the treasury after a block and up to another one, which is included. */
@@ -65,6 +75,18 @@ export function createTreasuryChain(
           confirmed: confirmed < 0 ? null : await blockAt(client, confirmed),
         };
       }),
+    decimals: () =>
+      ask(async (client) => {
+        try {
+          const decimals = await readContract(client, {
+            ...{ address: token as Hex, abi: erc20Abi, functionName: "decimals" },
+          });
+          return { decimals };
+        } catch (error) {
+          if (error instanceof BaseError && error.walk(saysNothing) !== null) return { decimals: null };
+          throw error;
+        }
+      }),
     block: (number) =>
       ask(async (client) => {
         try {
@@ -104,6 +126,10 @@ export function createTreasuryChain(
       }),
   };
 }
+
+/** Whether it is the contract that does not answer, and not the node. */
+const saysNothing = (error: unknown): boolean =>
+  error instanceof ContractFunctionRevertedError || error instanceof ContractFunctionZeroDataError;
 
 type Topics = readonly (string | null)[];
 

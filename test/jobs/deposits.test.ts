@@ -21,7 +21,14 @@ import {
 import { SPAN_FIRST, type Watching } from "../../src/services/chain/watch.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
-import { type ModelToken, startModelToken, TOKEN, type Transfer } from "../support/model-token.ts";
+import {
+  DECIMALS,
+  type ModelToken,
+  NodeError,
+  startModelToken,
+  TOKEN,
+  type Transfer,
+} from "../support/model-token.ts";
 import { onlyEmbedded } from "../support/only-embedded.ts";
 import { createStage, must, type Stage } from "../support/stage.ts";
 
@@ -103,6 +110,44 @@ const deposits = async () =>
     .reverse();
 const unassigned = async () => must(await listUnassigned(ctx, { mode: "sandbox" })).data;
 const watch = () => ctx.reader.treasuryWatches.list()[0]!;
+
+describe("the decimals of the token", () => {
+  const saying = (said: unknown) => {
+    chain.intercept = ({ method, params, answer }) =>
+      method === "eth_call" && (params[0] as { readonly data: string }).data === DECIMALS ? said : answer();
+  };
+
+  test.each([
+    ["others than the asset has", `0x${"12".padStart(64, "0")}`],
+    ["none", "0x"],
+  ])("%s: nothing is credited, until the right token is named", async (_, said) => {
+    await registered();
+    saying(said);
+    chain.mine([chain.transaction(pays(100n))], CONFIRMATIONS);
+    await step();
+    await step();
+    expect([reported, ctx.reader.treasuryWatches.list()]).toEqual([["unit_differs"], []]);
+    chain.intercept = ({ answer }) => answer();
+    await step();
+    chain.mine([chain.transaction(pays(7n))], CONFIRMATIONS);
+    await step();
+    expect([reported, await deposits()]).toEqual([["unit_differs", "goes on", "credited"], [7]]);
+  });
+
+  test("a node that does not say them is asked again, and those of other assets are not asked", async () => {
+    chain.intercept = ({ method, answer }) => {
+      if (method === "eth_call") throw new NodeError(-32_005, "too many requests");
+      return answer();
+    };
+    chain.mine([], CONFIRMATIONS);
+    await step();
+    expect([reported, ctx.reader.treasuryWatches.list()]).toEqual([["away no_answer"], []]);
+    saying(`0x${"12".padStart(64, "0")}`);
+    job = newJob(watchingOf({ ...treasuryIn(), asset: "DAI" }));
+    await step();
+    expect(watch().asset).toBe("DAI");
+  });
+});
 
 describe("a deposit", () => {
   test("is credited once it is confirmed, once, with its reference", async () => {

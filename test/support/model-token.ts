@@ -120,6 +120,9 @@ const countOf = (blocks: ReturnType<typeof createBlocks>, holder: string, until:
       .map(({ hash }) => hash),
   ).size;
 
+/** The question `decimals()`. */
+export const DECIMALS = "0x313ce567";
+
 type Params = readonly { readonly [name: string]: string }[];
 type Topics = readonly (string | null)[];
 
@@ -136,6 +139,7 @@ function answerTo(blocks: ReturnType<typeof createBlocks>, chainId: number, meth
         : null;
     }
     case "eth_call":
+      if (params[0]!.data === DECIMALS) return word(6n);
       return word(blocks.balanceAt(`0x${params[0]!.data!.slice(-40)}`, numberOf(second)));
     case "eth_getTransactionCount":
       return hex(countOf(blocks, String(first), numberOf(second)));

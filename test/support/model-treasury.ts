@@ -196,6 +196,7 @@ function watchedChain(
       ask("transfers", () => ({
         transfers: blocks.flatMap((block, at) => (at > after && at <= until ? movedIn(block, at) : [])),
       })),
+    decimals: () => ask("decimals", () => ({ decimals: 6 })),
     balanceAt: ({ number, hash }) =>
       ask("balanceAt", () => ({
         balance: blocks[number]?.hash === hash ? balance() - gainOf(blocks.slice(number + 1)) : null,

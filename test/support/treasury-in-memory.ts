@@ -61,6 +61,7 @@ export async function transferredOnChain(ctx: Context, organisationId: string): 
       transfers: async ({ after, until }) => ({
         transfers: transfers.filter(({ block }) => block > after && block <= until),
       }),
+      decimals: async () => ({ decimals: 6 }),
       balanceAt: async ({ number }) => ({
         balance: transfers
           .filter(({ block }) => block <= number)

@@ -1,6 +1,6 @@
 import { mergeTransfers, type TransferInBlock } from "../../core/chain-transfer.ts";
 import { isRefusal } from "../../core/errors.ts";
-import { AMOUNT_MAX } from "../../core/money.ts";
+import { AMOUNT_MAX, DECIMALS } from "../../core/money.ts";
 import type { Treasury } from "../../core/treasury.ts";
 import {
   type BlockId,
@@ -50,6 +50,8 @@ export type WatchTrouble =
   | { readonly outcome: "refused"; readonly why: string }
   /** The node's logs are not what was asked for. */
   | { readonly outcome: "wrong" }
+  /** The token counts in another unit than the ledger. Null where it does not say in which. */
+  | { readonly outcome: "unit_differs"; readonly decimals: number | null; readonly expected: number }
   | {
       readonly outcome: "stopped";
       readonly why: StopReason;
@@ -103,6 +105,11 @@ async function begin(
   { treasury, chain }: Watching,
   first: BlockId,
 ): Promise<TreasuryWatch | WatchTrouble> {
+  const expected = DECIMALS.get(treasury.asset);
+  const said = expected === undefined ? null : await chain.decimals();
+  if (said !== null && isAway(said)) return awayFor(said);
+  if (said !== null && expected !== undefined && said.decimals !== expected)
+    return { outcome: "unit_differs", decimals: said.decimals, expected };
   const opening = await chain.balanceAt(first);
   if (isAway(opening)) return awayFor(opening);
   const { balance } = opening;
