@@ -5,12 +5,13 @@ import { TRANSFER_TOPIC } from "../core/chain-transfer.ts";
 import type { TokenTransfer, TransactionReceipt } from "../core/payout-outcome.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 import { createEvmWallet, type EvmWallet, wordsOf } from "./evm-wallet.ts";
-import { createTreasuryChain } from "./treasury-chain.ts";
+import { createTreasuryChain, type Decimals, decimalsOf } from "./treasury-chain.ts";
 
 /** A wallet that holds tokens and pays with them. It never throws for what a node says. */
 export type EvmTreasury = EvmWallet & {
   /** How much of the chain's coin, for gas, or of a token the wallet has at the newest block, in the smallest unit. */
   balanceOf(what: "coin" | TokenAddress): Promise<{ readonly balance: bigint } | Away>;
+  decimalsOf(token: TokenAddress): Promise<Decimals | Away>;
   /** Plays a call of a token that answers true or nothing where it works. Null where it would work; else why not. */
   refusalOf(call: ChainCall): Promise<{ readonly why: string } | Away | null>;
   /** The receipt of a transaction that is in a block; null where it is in none. */
@@ -54,6 +55,7 @@ export function createEvmTreasury(
                 blockTag: "latest",
               }),
       })),
+    decimalsOf: (token) => ask((client) => decimalsOf(client, token)),
     refusalOf: ({ to, data }) =>
       ask(async (client) => {
         try {

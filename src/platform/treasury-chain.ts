@@ -20,12 +20,14 @@ import type { BlockId, WatchKey } from "../core/treasury-watch.ts";
 import type { Away, ChainAsker } from "./ask-chain.ts";
 import { wordsOf } from "./evm-wallet.ts";
 
+/** How many digits of a token's amounts come after the point; null where it does not say. */
+export type Decimals = { readonly decimals: number | null };
+
 /** What a treasury asks of its chain. It never throws for what a node says. */
 export type TreasuryChain = {
   /** The time of the newest block, epoch milliseconds, and the newest confirmed block; null while the chain has too few. */
   head(): Promise<{ readonly newestTime: number; readonly confirmed: BlockId | null } | Away>;
-  /** How many digits of the token's amounts come after the point; null where the token does not say. */
-  decimals(): Promise<{ readonly decimals: number | null } | Away>;
+  decimals(): Promise<Decimals | Away>;
   /** The block of a number; null where the node does not have it. */
   block(number: number): Promise<{ readonly block: BlockId | null } | Away>;
   /** The token's transfers to and from the treasury after a block and up to another one, which is included. */
@@ -75,18 +77,7 @@ export function createTreasuryChain(
           confirmed: confirmed < 0 ? null : await blockAt(client, confirmed),
         };
       }),
-    decimals: () =>
-      ask(async (client) => {
-        try {
-          const decimals = await readContract(client, {
-            ...{ address: token as Hex, abi: erc20Abi, functionName: "decimals" },
-          });
-          return { decimals };
-        } catch (error) {
-          if (error instanceof BaseError && error.walk(saysNothing) !== null) return { decimals: null };
-          throw error;
-        }
-      }),
+    decimals: () => ask((client) => decimalsOf(client, token)),
     block: (number) =>
       ask(async (client) => {
         try {
@@ -125,6 +116,17 @@ export function createTreasuryChain(
         return { balance: hash === block.hash ? balance : null };
       }),
   };
+}
+
+/** Asks a token for its decimals. Throws where the node does not answer. */
+export async function decimalsOf(client: Client, token: string): Promise<Decimals> {
+  try {
+    const question = { address: token as Hex, abi: erc20Abi, functionName: "decimals" } as const;
+    return { decimals: await readContract(client, question) };
+  } catch (error) {
+    if (error instanceof BaseError && error.walk(saysNothing) !== null) return { decimals: null };
+    throw error;
+  }
 }
 
 /** Whether it is the contract that does not answer, and not the node. */

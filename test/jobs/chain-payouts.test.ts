@@ -419,6 +419,24 @@ describe("what keeps a payout", () => {
 });
 
 describe("a token", () => {
+  test.each([18, null])(
+    "of %p decimals, where its asset has 6, is not called, and says why",
+    async (decimals) => {
+      paying.chain.decimals = decimals;
+      await paying.owe(ALICE);
+      await paying.payOut();
+      expect(paying.chain.sent).toEqual([]);
+      expect(await paying.list("owed")).toMatchObject([
+        {
+          waits_for: { code: "token_refuses", message: expect.stringContaining("decimals, and USDC has 6") },
+        },
+      ]);
+      paying.chain.decimals = 6;
+      await paying.payOut();
+      expect(await paying.list("paid")).toHaveLength(1);
+    },
+  );
+
   test.each(["answers_false", "reverts"] as const)("that %s is not called, and says why", async (token) => {
     paying.chain.token = token;
     await paying.owe(ALICE);

@@ -50,6 +50,8 @@ export type ModelTreasury = {
   token: TokenKind;
   /** Whether the node has the balances of old blocks. */
   keepsBalances: boolean;
+  /** What the token says of its unit. */
+  decimals: number | null;
   /** Whether a call of the token is played honestly before it is sent; else it always seems to work. */
   playsHonestly: boolean;
   /** What the node answers to the next transactions that are sent, instead of taking them. */
@@ -257,6 +259,7 @@ export function createModelTreasury(
     gasOf: () => ask("gasOf", () => ({ gas: 60_000n })),
     send: (raw) => ask("send", () => take(raw)),
     balanceOf: (what) => ask("balanceOf", () => ({ balance: what === "coin" ? chain.coin : chain.balance })),
+    decimalsOf: () => ask("decimalsOf", () => ({ decimals: chain.decimals })),
     refusalOf: () =>
       ask("refusalOf", () => {
         if (!chain.playsHonestly) return null;
@@ -279,7 +282,7 @@ export function createModelTreasury(
       onAsked: () => {},
     },
     ...{ fees: { max: 100n, priority: 10n }, coin: 10n ** 18n, balance: 10n ** 12n },
-    ...{ token: "plain", playsHonestly: true, keepsBalances: true },
+    ...{ token: "plain", playsHonestly: true, keepsBalances: true, decimals: 6 },
     mine(count, empty = 0) {
       for (let made = 0; made < empty; made++) blocks.push();
       for (let made = 0; made < count; made++) chain.balance += blocks.mine(chain.token);

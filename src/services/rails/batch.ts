@@ -5,6 +5,7 @@ import {
   type WalletView,
 } from "../../core/chain-transaction.ts";
 import { amountIn, payeeAddress, transferData } from "../../core/evm-address.ts";
+import { DECIMALS } from "../../core/money.ts";
 import { isTooDear, nextNonce, type PayoutPlan, type RailState } from "../../core/rail.ts";
 import type { Treasury } from "../../core/treasury.ts";
 import type { EvmTreasury } from "../../platform/evm-treasury.ts";
@@ -112,6 +113,8 @@ async function payIn(
   if (batch.room === 0) return "full";
   const { fees } = batch.view;
   if (isTooDear(fees, rules.feeMax)) return { code: "fees", detail: null };
+  const unit = await otherUnit(wallet, batch, call.to as `0x${string}`, owed.asset);
+  if (unit !== null) return typeof unit === "string" ? refusedBy(unit) : unit;
   const token = await tokenLeft(wallet, batch, call.to);
   if (typeof token !== "bigint") return token;
   if (token < plan.amount) {
@@ -139,6 +142,22 @@ async function payIn(
     await keepWait(ctx, owed, { code: "token_refuses", detail });
     return "waits";
   }
+}
+
+/** Why a token counts in another unit than its asset does in the ledger; null where it does not. It is asked once in a batch. */
+async function otherUnit(
+  wallet: EvmTreasury,
+  { tokens }: Batch,
+  token: `0x${string}`,
+  asset: string,
+): Promise<string | Trouble | null> {
+  const expected = DECIMALS.get(asset);
+  if (expected === undefined || tokens.has(token)) return null;
+  const said = await wallet.decimalsOf(token);
+  if ("away" in said) return troubleOf(stopped(said));
+  return said.decimals === expected
+    ? null
+    : `it has ${said.decimals ?? "no"} decimals, and ${asset} has ${expected}`;
 }
 
 /** How much of a token the wallet has left. */
