@@ -36,6 +36,7 @@ export type Cluster = {
   start(): Promise<void>;
   fail(fault: Fault): Promise<void>;
   killOne(): Promise<void>;
+  killAll(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -91,6 +92,9 @@ export async function createCluster(
     },
     fail: ({ happens }) => happens(parts),
     killOne: () => killOne(parts),
+    async killAll() {
+      await Promise.all(running.splice(0, INSTANCES, ...running.map(() => null)).map((one) => one?.kill()));
+    },
     async stop() {
       await program.killAll();
       front.close();

@@ -36,13 +36,14 @@ import {
 import { type Load, type Outside, sendAgain, startLoad } from "./load.ts";
 import { createMonitor, leftOver } from "./log.ts";
 import { startMarket } from "./market.ts";
+import { lookIn } from "./money-checks.ts";
 import { startReceiver, startSeller } from "./outside.ts";
 import { createParties, FUNDS, signIn, signInAgain } from "./parties.ts";
 import { BINARY, createProgram, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
 import { openIdle, oweOnChain } from "./singly.ts";
 import { startTreasuryChain, type TreasuryChain } from "./treasury.ts";
-import { checkSettled, TREASURY_TALLY } from "./treasury-checks.ts";
+import { checkSettled } from "./treasury-checks.ts";
 import { startWitness, type Witness } from "./witness.ts";
 
 /** A ledger lasts for so many rounds. Then a new one begins, so that the checks of a long run stay fast. */
@@ -86,14 +87,7 @@ const outside: Omit<Outside, "payees"> = { random, urlOf: seller.urlOf, market, 
 /** The tally of the whole run, in the order in which it is printed. */
 const tally: Record<string, number> = Object.fromEntries(
   [
-    ...[
-      "rounds",
-      "kills",
-      ...TALLY,
-      ...TREASURY_TALLY,
-      "clocks that jumped forwards",
-      "clocks that jumped back",
-    ],
+    ...["rounds", "kills", ...TALLY, "clocks that jumped forwards", "clocks that jumped back"],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
     ...[...DESK_TALLY, "payouts that no answer named"],
     ...["events", "deliveries received", "events received more than once"],
@@ -104,7 +98,7 @@ const count = (name: string, by = 1): void => {
 };
 
 /** One data folder, its server, which is killed and started again, and what the client knows. */
-type Stage = AnyStage & { readonly clock: Clock; readonly treasury: TreasuryChain; server: Server };
+type Stage = AnyStage & { readonly clock: Clock; server: Server };
 
 let round = 0;
 const startedAt = performance.now();
@@ -184,7 +178,7 @@ async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   const parties = { ...made, people };
   return {
-    ...{ folder, program, knowledge, parties, server, receiver },
+    ...{ folder, look: lookIn(folder), program, knowledge, parties, server, receiver },
     outside: { ...outside, payees: itsTreasury.payees },
     desk: createDesk(program, parties, knowledge, random, count),
     witnessUrl: witness.url,

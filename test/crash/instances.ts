@@ -4,8 +4,9 @@
  * between them, of all instances or of one alone (dropped, cut in the middle, held back, slow), the primary for good, whose synchronous
  * replica takes its place, or that replica, while the primary is restarted. Each five rounds have one of every family. Then every
  * unanswered request is sent again with its own Idempotency-Key, and nothing acknowledged may be lost or changed, nothing done or paid
- * twice, and nothing stuck. An admin, a monitor of the log, a witness and a chain work beside the load, as in `bun run crash`, and the
- * leases of the jobs are watched. The ledger is copied into a file to be looked at, and audited.
+ * twice, and nothing stuck. An admin, a monitor of the log, a witness and two chains work beside the load, as in `bun run crash`, and the
+ * leases of the jobs are watched. The sandbox has a treasury on one of the chains: in some rounds instances are killed while one of them
+ * asks it something, and in the end it and the ledger agree to the unit. People hear of escalations by mail. The ledger is copied into a file to be looked at, and audited.
  * Prints a line a round and a tally. A failure prints its seed and round.
  */
 import { Database } from "bun:sqlite";
@@ -35,11 +36,15 @@ import {
 } from "./left.ts";
 import { type Outside, sendAgain, startLoad } from "./load.ts";
 import { createMonitor } from "./log.ts";
+import { checkMails, countMails, MAILS_TALLY, startMails } from "./mails.ts";
 import { startMarket } from "./market.ts";
 import { startReceiver, startSeller } from "./outside.ts";
 import { createParties, FUNDS, signIn } from "./parties.ts";
 import { BINARY, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
+import { oweOnChain } from "./singly.ts";
+import { startTreasuryChain } from "./treasury.ts";
+import { checkSettled } from "./treasury-checks.ts";
 import { startWitness, type Witness } from "./witness.ts";
 
 const LOAD_MS_MAX = 3_000;
@@ -50,6 +55,10 @@ const ENDED_MS = 60_000;
 /** The lease of an instance that was killed lasts 20 s, and the others look for it every 5 s. */
 const SWEPT_MS = 40_000;
 const AGAIN_MS_MAX = 100;
+/** How long it is waited for a question to the treasury's chain: whoever gets the job of payouts begins at once, and else it is a minute. */
+const HELD_MS_MAX = 30_000;
+/** How many payees are owed something then at least. */
+const OWED = 3;
 /** The shortest that there is: each run begins when the last one has ended. */
 const CHECKPOINT_MS = "10";
 /** How much is under way that jobs end by themselves. */
@@ -70,10 +79,12 @@ const seller = startSeller(random);
 const receiver = startReceiver(random, () => [Date.now()]);
 const market = await startMarket(random, Date.now);
 const chain = startChain(random);
+const treasury = await startTreasuryChain(random);
+const mails = await startMails();
 const leases = watchLeases();
-const outside: Outside = { random, urlOf: seller.urlOf, market, payees: [], now: Date.now };
+const outside: Outside = { random, urlOf: seller.urlOf, market, payees: treasury.payees, now: Date.now };
 const tally: Record<string, number> = Object.fromEntries(
-  ["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY].map((name) => [name, 0]),
+  ["rounds", ...TALLY, "purchases that were cut off", ...DESK_TALLY, ...MAILS_TALLY].map((name) => [name, 0]),
 );
 const count = (name: string, by = 1): void => {
   tally[name] = (tally[name] ?? 0) + by;
@@ -89,7 +100,11 @@ let witness: Witness | null = null;
 const cluster = await createCluster(
   executable,
   folder,
-  { ...market.settings, ...chain.settings, HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS },
+  {
+    ...{ ...market.settings, ...chain.settings, ...treasury.settings, ...mails.settings },
+    HOLDFAST_EVM_RPC: `${market.settings.HOLDFAST_EVM_RPC},${treasury.endpoint}`,
+    HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS,
+  },
   random,
   async ({ command }) => {
     const { log } = await command("witness", "show");
@@ -104,6 +119,8 @@ try {
     round += 1;
     await play(stage);
   }
+  treasury.calm();
+  await checkSettled(stage);
   await countLedger(stage, count);
 } catch (error) {
   console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
@@ -117,10 +134,11 @@ await cluster.stop();
 await theWitness().stop();
 seller.stop();
 receiver.stop();
-await Promise.all([market.stop(), chain.stop()]);
+await Promise.all([market.stop(), chain.stop(), treasury.stop(), mails.stop()]);
 rmSync(folder, { recursive: true, force: true });
 count("leases seen in other hands", leases.handovers());
 countOutside(market, receiver, count);
+countMails(mails, count);
 printTally(tally, { seed, startedAt });
 process.exit(0);
 
@@ -131,14 +149,14 @@ function theWitness(): Witness {
 
 async function setStage(): Promise<Stage> {
   const { program } = cluster;
-  const made = await createParties(program, receiver, []);
+  const made = await createParties(program, receiver, treasury.senders);
   await cluster.start();
   const { url } = cluster.front;
   const people = { live: await signIn(url, "live"), sandbox: await signIn(url, "sandbox") };
   const parties = { ...made, people };
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   return {
-    ...{ folder, program, parties, knowledge, chain, treasury: null, receiver, outside },
+    ...{ folder, look, program, parties, knowledge, chain, treasury, receiver, outside },
     desk: createDesk(program, parties, knowledge, random, count),
     monitor: createMonitor(folder),
     witnessUrl: theWitness().url,
@@ -187,6 +205,7 @@ async function play(stage: Stage): Promise<void> {
     await sent;
     await cluster.start();
   }
+  if (random.chance(0.25)) await killAtQuestion(stage, () => sending(true));
   await sending(false);
   assert.deepEqual([...again], [], "requests that nobody answered");
   await desk.again(url);
@@ -194,11 +213,34 @@ async function play(stage: Stage): Promise<void> {
   await Promise.all(beside);
   await cluster.program.command("jobs", "run", "retention");
   await checkLeft(stage, url, load, count, () => copyEnded(cluster));
+  await checkMails(look, mails);
   checkRunningTime();
   await monitor.untilSigned(url);
   console.log(
     `round ${round}/${rounds}: ${fault.name}; ${load.acknowledged.length} acknowledged, ${load.unanswered.length} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases, ${desk.known.payouts.size} payouts`,
   );
+}
+
+/** Kills instances while one of them asks the treasury's chain something, where that comes in time. */
+async function killAtQuestion(stage: Stage, sending: () => Promise<void>): Promise<void> {
+  for (let owed = 0; owed < OWED; owed++) await oweOnChain(cluster.front.url, stage);
+  const held = treasury.hold();
+  const sent = sending();
+  await Promise.race([held.reached, Bun.sleep(HELD_MS_MAX)]);
+  await (random.chance(0.5) ? cluster.killAll() : cluster.killOne());
+  held.goOn();
+  await sent;
+  await cluster.start();
+}
+
+/** Looks at the ledger past the proxies. */
+async function look<Row>(question: string): Promise<readonly Row[]> {
+  const sql = new SQL(cluster.databaseUrl(), { max: 1, bigint: true });
+  try {
+    return [...(await sql.unsafe(question))];
+  } finally {
+    await sql.close();
+  }
 }
 
 /** The instances that did retention one after the other have counted no time twice. */

@@ -6,12 +6,12 @@ import type { Acknowledged, Knowledge } from "./knowledge.ts";
 import type { Load, Outside } from "./load.ts";
 import type { Monitor } from "./log.ts";
 import type { Market } from "./market.ts";
-import { checkMoney, checkOwed } from "./money-checks.ts";
+import { checkMoney, checkOwed, type Look } from "./money-checks.ts";
 import type { Receiver } from "./outside.ts";
 import type { Parties } from "./parties.ts";
 import type { Program } from "./program.ts";
 import type { TreasuryChain } from "./treasury.ts";
-import { checkTreasury, countTreasury, learnCredited } from "./treasury-checks.ts";
+import { checkTreasury, countTreasury, learnCredited, TREASURY_TALLY } from "./treasury-checks.ts";
 
 /** What a fault has left, once everything was sent again that was not answered: all of it is looked at. */
 
@@ -20,16 +20,18 @@ const EARLIER_MAX = 60;
 
 /** Who works with one ledger, and what they know. */
 export type Stage = {
-  /** The ledger is in its `data`. */
+  /** The ledger is in its `data`, or is copied there to be looked at. */
   readonly folder: string;
+  /** Looks at the ledger as it is served. */
+  readonly look: Look;
   readonly program: Program;
   readonly parties: Parties;
   readonly knowledge: Knowledge;
   readonly desk: Desk;
   readonly monitor: Monitor;
   readonly chain: Chain;
-  /** Null where the sandbox has no treasury. */
-  readonly treasury: TreasuryChain | null;
+  /** The chain of the sandbox's treasury. */
+  readonly treasury: TreasuryChain;
   /** Where the witness is asked. */
   readonly witnessUrl: string;
   readonly receiver: Receiver;
@@ -54,22 +56,22 @@ export async function checkLeft(
   count: Count,
   bring: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { folder, program, parties, knowledge, desk, monitor, chain, outside } = stage;
+  const { folder, look, program, parties, knowledge, desk, monitor, chain, outside } = stage;
   const { treasury, earlier, receiver, sweptMs } = stage;
   const compared = [...load.acknowledged, ...earlier];
   await checkReplays(url, compared);
   await checkWarrants(url, knowledge, load.acknowledged, { now: outside.now, sweptMs });
-  const [taken, seen] = [chain.taken(), treasury?.seen()];
+  const [taken, seen] = [chain.taken(), treasury.seen()];
   await bring();
   await checkLedger(folder, knowledge, receiver, outside.market);
-  count("payouts that no answer named", checkMoney(folder, desk.known));
+  count("payouts that no answer named", await checkMoney(look, desk.known));
   const learn = async () => {
     await learnRest(url, knowledge);
-    if (treasury) learnCredited(stage);
+    await learnCredited(stage);
   };
   await checkBalances(program, parties, knowledge, learn);
-  await checkOwed(program, parties, folder, knowledge, learn);
-  if (treasury && seen) await checkTreasury({ ...stage, treasury }, seen);
+  await checkOwed(program, parties, look, knowledge, learn);
+  await checkTreasury(stage, seen);
   for (const note of checkAnchors(folder, chain, taken).notes) monitor.remember(note);
   await monitor.check(url, program);
   await checkAudit(program, stage.witnessUrl);
@@ -97,7 +99,7 @@ function remember({ earlier, outside: { random } }: Stage, acknowledged: Acknowl
 
 /** Counts what a ledger came to, after its last round. */
 export async function countLedger(stage: Stage, count: Count): Promise<void> {
-  const { folder, knowledge, monitor, chain, treasury, receiver, outside } = stage;
+  const { folder, knowledge, monitor, chain, receiver, outside } = stage;
   const { states, purchases, events, duplicates } = await checkLedger(
     folder,
     knowledge,
@@ -109,7 +111,7 @@ export async function countLedger(stage: Stage, count: Count): Promise<void> {
   const anchors = checkAnchors(folder, chain, []);
   count("of them on the chain", chain.taken().length);
   count("anchors confirmed", anchors.confirmed);
-  if (treasury) countTreasury({ folder, treasury }, count);
+  await countTreasury(stage, count);
   for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
   for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
   count("events", events);
@@ -130,6 +132,7 @@ export const TALLY = [
   ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
   ...["payments that sellers got", "payments settled on the chain"],
   ...["checkpoints seen", "of them signed by the witness", "of them on the chain", "anchors confirmed"],
+  ...TREASURY_TALLY,
   ...["kills of the witness", "audits under load"],
 ] as const;
 

@@ -24,43 +24,46 @@ type PayoutRow = {
   readonly status: "submitted" | "paid" | "failed";
 };
 
-export function rowsOf<Row>(folder: string, sql: string): readonly Row[] {
-  const database = openLeft(folder);
-  try {
-    return database.query(sql).safeIntegers(true).all() as readonly Row[];
-  } finally {
-    database.close();
-  }
-}
+/** Asks a ledger that is served what either engine understands. Its integers are bigint. */
+export type Look = <Row>(question: string) => Promise<readonly Row[]>;
+
+/** Looks at the ledger of a folder. */
+export const lookIn =
+  (folder: string): Look =>
+  async <Row>(question: string) => {
+    const database = openLeft(folder);
+    try {
+      return database.query(question).safeIntegers(true).all() as readonly Row[];
+    } finally {
+      database.close();
+    }
+  };
 
 /**
  * Every deposit, correction and payout of the admin is in the ledger once, as it was answered last. What nobody was answered is a payout that
  * was submitted by a form, or by a command that was cut off: it is known from now on. Answers how many of those there are.
  */
-export function checkMoney(folder: string, known: KnownMoney): number {
-  const deposits = rowsOf<{ id: string; amount: bigint }>(
-    folder,
-    "SELECT id, amount FROM deposits WHERE reference NOT LIKE 'eip155:%' ORDER BY id",
+export async function checkMoney(look: Look, known: KnownMoney): Promise<number> {
+  const deposits = await look<{ id: string; amount: bigint }>(
+    "SELECT id, amount FROM deposits WHERE reference NOT LIKE 'eip155:%'",
   );
   const acknowledged = [...known.deposits.values()].map(({ id, amount }) => ({ id, amount })).toSorted(byId);
   assert.deepEqual(
-    deposits.map((one) => ({ ...one })),
+    deposits.map((one) => ({ ...one })).toSorted(byId),
     acknowledged,
     "deposits in the ledger, and acknowledged ones",
   );
-  const corrections = rowsOf<{ id: string }>(folder, "SELECT id FROM corrections ORDER BY id").map(
-    ({ id }) => id,
-  );
+  const corrections = await look<{ id: string }>("SELECT id FROM corrections");
   assert.deepEqual(
-    corrections,
+    corrections.map(({ id }) => id).toSorted(),
     [...known.corrections].toSorted(),
     "corrections in the ledger, and acknowledged ones",
   );
-  const payouts = payoutsIn(folder).filter(({ rail }) => rail.endsWith("book"));
+  const payouts = (await payoutsIn(look)).filter(({ rail }) => rail.endsWith("book"));
   const unknown = payouts.filter(({ id }) => !known.payouts.has(id));
   for (const payout of unknown) known.learnSubmitted(payout);
   assert.deepEqual(
-    payouts.map(({ id, status }) => ({ id, status })),
+    payouts.map(({ id, status }) => ({ id, status })).toSorted(byId),
     [...known.payouts.values()].map(({ id, status }) => ({ id, status })).toSorted(byId),
     "payouts in the ledger, and what was answered of them",
   );
@@ -70,18 +73,17 @@ export function checkMoney(folder: string, known: KnownMoney): number {
 const byId = (one: { readonly id: string }, other: { readonly id: string }): number =>
   one.id < other.id ? -1 : 1;
 
-const payoutsIn = (folder: string): readonly PayoutRow[] =>
-  rowsOf<PayoutRow>(
-    folder,
+const payoutsIn = (look: Look): Promise<readonly PayoutRow[]> =>
+  look<PayoutRow>(
     `SELECT payouts.id, mode, payees.payee, amount, rail, status FROM payouts JOIN payees ON payees.position = payouts.payee
-       JOIN accounts ON accounts.position = payouts.account JOIN scopes ON scopes.position = accounts.scope ORDER BY payouts.id`,
+       JOIN accounts ON accounts.position = payouts.account JOIN scopes ON scopes.position = accounts.scope`,
   );
 
 /** What is owed to each payee is what was released to it, less what its payouts have under way and paid. */
 export async function checkOwed(
   program: Program,
   { organisationId }: Parties,
-  folder: string,
+  look: Look,
   knowledge: Knowledge,
   learnRest: () => Promise<void>,
 ): Promise<void> {
@@ -95,7 +97,7 @@ export async function checkOwed(
         const owed = new Map(knowledge.paid(mode));
         // The wallet has paid it.
         owed.delete(PAY_TO);
-        for (const payout of payoutsIn(folder)) {
+        for (const payout of await payoutsIn(look)) {
           if (payout.mode !== mode || payout.status === "failed") continue;
           owed.set(payout.payee, (owed.get(payout.payee) ?? 0n) - payout.amount);
         }

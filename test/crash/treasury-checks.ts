@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { until } from "../support/until.ts";
 import type { Desk } from "./desk.ts";
 import type { Knowledge } from "./knowledge.ts";
-import { rowsOf } from "./money-checks.ts";
+import type { Look } from "./money-checks.ts";
 import type { Parties } from "./parties.ts";
 import type { Program } from "./program.ts";
 import {
@@ -17,16 +17,16 @@ import {
 
 /** What must be true of the treasury and its chain, once everything was done again that was not answered. */
 
-/** A kill may come between what adds up and its credit. The next server credits it, seconds after its start. */
-const CREDITED_MS = 20_000;
+/** A kill may come between what adds up and its credit. The next server credits it once it has the lease of the dead one. */
+const CREDITED_MS = 45_000;
 /** What is owed is begun each minute, and a later run sees it confirmed. */
-const SETTLED_MS = 120_000;
+const SETTLED_MS = 180_000;
 /** What a payout may wait for that the wallet sends: it passes by itself. */
 const PASSES: readonly unknown[] = ["next_run", "confirmations", "away"];
 
 /** A ledger whose sandbox has a treasury, who works with it, and what they know. */
 type Looked = {
-  readonly folder: string;
+  readonly look: Look;
   readonly program: Program;
   readonly parties: Parties;
   readonly knowledge: Knowledge;
@@ -46,9 +46,8 @@ type Payment = {
 };
 
 /** The payouts that the wallet has signed. */
-const paymentsIn = (folder: string): readonly Payment[] =>
-  rowsOf<Payment>(
-    folder,
+const paymentsIn = (look: Look): Promise<readonly Payment[]> =>
+  look<Payment>(
     `SELECT payouts.id, payees.payee, payouts.amount, status, payouts.reference, problem, signings FROM payout_transactions
        JOIN payouts ON payouts.position = payout JOIN payees ON payees.position = payouts.payee
        JOIN chain_transactions USING (chain_id, wallet, nonce)`,
@@ -62,16 +61,16 @@ const sum = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((all, one
 /**
  * Nobody got more than was released to them, what is paid is on the chain once, what came in is credited once, and what waits says why.
  *
- * @param before what the chain had before the ledger was brought to where it is looked at
+ * @param before what the chain had before the ledger is looked at
  */
 export async function checkTreasury(stage: Looked, before: Seen): Promise<void> {
-  const { folder, desk, treasury } = stage;
-  const payments = paymentsIn(folder);
+  const { look, desk, treasury } = stage;
+  const payments = await paymentsIn(look);
   checkSent(payments, before, stage);
   checkPaid(payments, treasury.seen());
   for (const { id } of payments) desk.known.learnOnChain(id);
-  await until("what adds up is credited", () => transfersIn(folder).every(isJudged), CREDITED_MS);
-  checkCameIn(stage);
+  await until("what adds up is credited", async () => (await transfersIn(look)).every(isJudged), CREDITED_MS);
+  await checkCameIn(stage);
   await checkReasons(stage);
 }
 
@@ -123,9 +122,8 @@ type Moved = {
 };
 
 /** The transfers that the ledger knows. */
-const transfersIn = (folder: string): readonly Moved[] =>
-  rowsOf<Moved>(
-    folder,
+const transfersIn = (look: Look): Promise<readonly Moved[]> =>
+  look<Moved>(
     `SELECT chain_transfers.id, hash, ordinal, status, chain_transfers.amount, block, deposits.amount AS credited, reference,
        first_block AS first, reconciled_block AS until
      FROM chain_transfers JOIN treasury_watches ON treasury_watches.id = watch LEFT JOIN deposits ON deposits.id = deposit`,
@@ -137,8 +135,8 @@ const isInWindow = ({ block, first, until: last }: Moved): boolean =>
 const isJudged = (transfer: Moved): boolean => transfer.status !== "found" || !isInWindow(transfer);
 
 /** The ledger knows what the chain has up to where it has looked, and each transfer of a registered sender is one deposit. */
-function checkCameIn({ folder, treasury, desk: { known } }: Looked): void {
-  const rows = transfersIn(folder);
+async function checkCameIn({ look, treasury, desk: { known } }: Looked): Promise<void> {
+  const rows = await transfersIn(look);
   const [{ first, until: last } = { first: 0n, until: 0n }] = rows;
   const { transfers, confirmed } = treasury.seen();
   assert.ok(last <= confirmed, `the ledger has looked at block ${last}, and ${confirmed} is confirmed`);
@@ -169,7 +167,7 @@ function checkCameIn({ folder, treasury, desk: { known } }: Looked): void {
       [amount, `${transactionOf(hash)}/${ordinal}`],
       "a deposit of a transfer",
     );
-  const deposits = rowsOf<{ id: string; amount: bigint }>(folder, DEPOSITS_ON_CHAIN);
+  const deposits = await look<{ id: string; amount: bigint }>(DEPOSITS_ON_CHAIN);
   assert.equal(deposits.length, credited.length, "deposits on the chain, and credited transfers");
   for (const { id, status } of rows) if (status === "unassigned") known.learnUnassigned(id);
 }
@@ -180,8 +178,8 @@ const byKey = (one: { readonly key: string }, other: { readonly key: string }): 
 const DEPOSITS_ON_CHAIN = "SELECT id, amount FROM deposits WHERE reference LIKE 'eip155:%'";
 
 /** What the chain has credited by now counts among the funds. */
-export function learnCredited({ folder, desk: { known } }: Pick<Looked, "folder" | "desk">): void {
-  for (const deposit of rowsOf<{ id: string; amount: bigint }>(folder, DEPOSITS_ON_CHAIN))
+export async function learnCredited({ look, desk: { known } }: Pick<Looked, "look" | "desk">): Promise<void> {
+  for (const deposit of await look<{ id: string; amount: bigint }>(DEPOSITS_ON_CHAIN))
     known.learnCredited("sandbox", deposit);
 }
 
@@ -211,30 +209,30 @@ async function checkReasons({ program, parties: { organisationId } }: Looked): P
 
 /** Waits until all is paid and credited: then the chain and the ledger agree to the unit. */
 export async function checkSettled(stage: Looked): Promise<void> {
-  const { folder, treasury, knowledge } = stage;
-  const unpaid = () =>
-    rowsOf<{ payee: string; payable: bigint; submitted: bigint }>(
-      folder,
-      `SELECT payees.payee, payees.payable, payees.submitted FROM payees JOIN accounts ON accounts.position = account
-         JOIN scopes ON scopes.position = scope WHERE mode = 'sandbox' AND payees.payable + payees.submitted > 0`,
+  const { look, treasury, knowledge } = stage;
+  const unpaid = async () =>
+    (
+      await look<{ payee: string; payable: bigint; submitted: bigint }>(
+        `SELECT payees.payee, payees.payable, payees.submitted FROM payees JOIN accounts ON accounts.position = account
+           JOIN scopes ON scopes.position = scope WHERE mode = 'sandbox' AND payees.payable + payees.submitted > 0`,
+      )
     ).filter(({ payee }) => PAYEES_ON_CHAIN.includes(payee));
-  const balances = () => {
-    const [watch] = rowsOf<{ opening: bigint }>(folder, "SELECT opening FROM treasury_watches");
-    const received = transfersIn(folder).filter(({ status, block }) => status !== "sent" && block !== null);
-    const paid = paymentsIn(folder).filter(({ status }) => status === "paid");
-    const inLedger =
+  const inLedger = async () => {
+    const [watch] = await look<{ opening: bigint }>("SELECT opening FROM treasury_watches");
+    const received = (await transfersIn(look)).filter(
+      ({ status, block }) => status !== "sent" && block !== null,
+    );
+    const paid = (await paymentsIn(look)).filter(({ status }) => status === "paid");
+    return (
       (watch?.opening ?? 0n) +
       sum(received.map(({ amount }) => amount)) -
-      sum(paid.map(({ amount }) => amount));
-    return { inLedger, onChain: treasury.balance() };
+      sum(paid.map(({ amount }) => amount))
+    );
   };
-  const isSettled = () => {
-    const { inLedger, onChain } = balances();
-    return unpaid().length === 0 && inLedger === onChain;
-  };
-  await until("all is paid", isSettled, SETTLED_MS).catch(() => {
-    assert.deepEqual(unpaid(), [], "what was not paid on the chain in the end");
-    assert.deepEqual(balances(), { ...balances(), inLedger: treasury.balance() }, "what the treasury has");
+  const isSettled = async () => (await unpaid()).length === 0 && (await inLedger()) === treasury.balance();
+  await until("all is paid", isSettled, SETTLED_MS).catch(async () => {
+    assert.deepEqual(await unpaid(), [], "what was not paid on the chain in the end");
+    assert.equal(await inLedger(), treasury.balance(), "what the treasury has");
   });
   await checkTreasury(stage, treasury.seen());
   const got = new Map<string, bigint>();
@@ -256,14 +254,17 @@ export const TREASURY_TALLY = [
 ] as const;
 
 /** What the treasury came to, for the tally. */
-export function countTreasury(
-  { folder, treasury }: Pick<Looked, "folder" | "treasury">,
+export async function countTreasury(
+  { look, treasury }: Pick<Looked, "look" | "treasury">,
   count: (name: string, by: number) => void,
-): void {
-  const payments = paymentsIn(folder);
+): Promise<void> {
+  const payments = await paymentsIn(look);
   count("payouts paid on the chain", payments.filter(({ status }) => status === "paid").length);
   count("of them signed again", payments.filter((payment) => hashesOf(payment).length > 1).length);
-  count("deposits on the chain", transfersIn(folder).filter(({ status }) => status === "credited").length);
+  count(
+    "deposits on the chain",
+    (await transfersIn(look)).filter(({ status }) => status === "credited").length,
+  );
   const { takenOut, held } = treasury.count();
   count("reorganisations of the chain", takenOut);
   count("kills at a question to the chain", held);
