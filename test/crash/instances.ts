@@ -205,7 +205,7 @@ async function play(stage: Stage): Promise<void> {
     await sent;
     await cluster.start();
   }
-  if (random.chance(0.25)) await killAtQuestion(stage, () => sending(true));
+  if (random.chance(0.3)) await killAtQuestion(stage, () => sending(true));
   await sending(false);
   assert.deepEqual([...again], [], "requests that nobody answered");
   await desk.again(url);
