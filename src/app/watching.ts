@@ -32,7 +32,7 @@ const TROUBLES = {
 
 const STOPPED = {
   balance_differs:
-    "nothing is credited: a treasury's transfers do not add up to its balance; the token may take a fee, or the node hides logs",
+    "nothing is credited, and no payout begins: a treasury's transfers do not add up to its balance; the token may take a fee, or the node hides logs",
   asset_changed: "nothing is credited: the token of a treasury stood for another asset",
   chain_replaced: "nothing is credited: the chain of a treasury has none of the blocks that are known",
   too_large: "nothing is credited: a treasury's transfers add up to more than the ledger can hold",

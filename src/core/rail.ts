@@ -4,6 +4,7 @@ import { displayAmount } from "./money.ts";
 import type { PayeeName, Payout } from "./payout.ts";
 import type { Mode } from "./roles.ts";
 import type { Treasury } from "./treasury.ts";
+import { keepsPayouts, type TreasuryWatch, type WatchKey } from "./treasury-watch.ts";
 import { caip2Of } from "./x402/chains.ts";
 
 /** How payouts reach payees: people pay by their own means and mark it (`book`), or a wallet sends a token on a chain (`evm`). */
@@ -43,6 +44,13 @@ export type RailState = TokenOfWallet & {
   /** Since when it is so, epoch milliseconds; null where nothing keeps it. */
   readonly since: number | null;
 };
+
+/** The name of the watch of a token's treasury. */
+export const watchKeyOf = ({ chainId, token, wallet }: TokenOfWallet): WatchKey => ({
+  chainId,
+  token,
+  address: wallet,
+});
 
 export const railStateKey = ({ mode, asset }: Pick<RailState, "mode" | "asset">): string =>
   `${mode} ${asset}`;
@@ -86,7 +94,14 @@ export type PayoutTransaction = TransactionKey &
     readonly recordedAt: number;
   };
 
-export type WaitCode = PayeeCode | RailCode | NoAddress | "next_run" | "confirmations" | "decision";
+export type WaitCode =
+  | PayeeCode
+  | RailCode
+  | NoAddress
+  | "balance_differs"
+  | "next_run"
+  | "confirmations"
+  | "decision";
 
 /** The rail of what is owed to a payee: `evm` where a token stands for the asset and the payee has an address on its chain. */
 export const railOf = (payee: string, state: RailState | null): Payout["rail"] =>
@@ -102,10 +117,21 @@ export const isPooled = (mode: Mode, state: RailState | null): boolean => mode =
 export const isOfPool = ({ rail, mode }: Pick<Payout, "rail" | "mode">): boolean =>
   rail === "evm" && mode === "live";
 
+/** How a treasury's watch stands; null where nobody has looked at its chain yet. */
+type Watched = Pick<TreasuryWatch, "stopped"> | null;
+
+/** What keeps new payouts of a token from being sent: what its wallet met, or else its watch; null where nothing does. */
+export const whatKeeps = (
+  { code, detail }: Pick<RailState, "code" | "detail">,
+  watch: Watched,
+): Pick<Waiting<RailCode | "balance_differs">, "code" | "detail"> | null =>
+  code !== null ? { code, detail } : keepsPayouts(watch) ? { code: "balance_differs", detail: null } : null;
+
 /** Why a payee is owed something; null where people pay it by their own means, and no wallet could. */
 export function whyOwed(
   payee: string,
   state: RailState | null,
+  watch: Watched,
   wait: Pick<PayoutWait, "code" | "detail" | "until"> | null,
 ): Waiting | null {
   if (state === null) return null;
@@ -116,7 +142,8 @@ export function whyOwed(
       : { code: found.code, detail: caip2Of(state.chainId), until: null };
   if (wait?.code && wait.code !== "released")
     return { code: wait.code, detail: wait.detail, until: wait.until };
-  if (state.code !== null) return { code: state.code, detail: state.detail, until: null };
+  const kept = whatKeeps(state, watch);
+  if (kept) return { ...kept, until: null };
   return { code: wait?.code ?? "next_run", detail: null, until: null };
 }
 
@@ -166,6 +193,8 @@ const SENTENCES: { readonly [Code in WaitCode]: string } = {
     "the chain has transactions of this wallet that the ledger does not know: compare before you go on",
   other_amount:
     "the chain did something else than was asked: payouts of the token have stopped until holdfast treasuries resume",
+  balance_differs:
+    "the treasury's transfers do not add up to its balance: payouts of it wait until they do; the token may take a fee, or the node hides logs",
   no_treasury: "its treasury is not in the settings any more",
 };
 

@@ -1,12 +1,17 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
-import { type RailState, waitSentence } from "../../core/rail.ts";
+import { type RailState, waitSentence, watchKeyOf, whatKeeps } from "../../core/rail.ts";
 import type { Treasury } from "../../core/treasury.ts";
-import { watchKey } from "../../core/treasury-watch.ts";
+import { type TreasuryWatch, watchKey } from "../../core/treasury-watch.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
 import { type TreasuryState, treasuryStates } from "../chain/treasury-states.ts";
 import type { Context } from "../context.ts";
 import { type ResumeInput, resumeRail } from "../rails/states.ts";
 import { type Authority, refuseAuthority } from "./authority.ts";
+
+function waitsFor(rail: RailState, watch: TreasuryWatch | null) {
+  const kept = whatKeeps(rail, watch);
+  return kept && { code: kept.code, message: waitSentence(kept) };
+}
 
 const treasuryResource = (
   { mode, asset, chainId, token, address, limits }: Treasury,
@@ -24,10 +29,7 @@ const treasuryResource = (
   payout_max: limits.payoutMax.toString(),
   day_max: limits.dayMax.toString(),
   /** What keeps payouts of it from being sent, as the server last found; null where nothing does. */
-  waits_for:
-    rail === null || rail.code === null
-      ? null
-      : { code: rail.code, message: waitSentence({ code: rail.code, detail: rail.detail }) },
+  waits_for: rail && waitsFor(rail, deposits?.watch ?? null),
   /** The wallet's next nonce, where its chain has transactions that the ledger does not know: `treasuries resume` takes it. */
   unknown_until_nonce: rail?.seenNonce ?? null,
   /** The last block at which its transfers added up to its balance, and that balance; null before the first. */
@@ -76,9 +78,7 @@ export async function resumeTreasury(ctx: Context, authority: Authority, input: 
   if (refused) return refused;
   const state = await resumeRail(ctx, input);
   if (isRefusal(state)) return state;
-  const { mode, asset, code, detail } = state;
-  return {
-    ...{ object: "treasury" as const, mode, asset },
-    waits_for: code === null ? null : { code, message: waitSentence({ code, detail }) },
-  };
+  const { mode, asset } = state;
+  const watch = await ctx.store.read(({ treasuryWatches }) => treasuryWatches.get(watchKeyOf(state)));
+  return { object: "treasury" as const, mode, asset, waits_for: waitsFor(state, watch) };
 }

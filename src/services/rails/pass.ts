@@ -1,5 +1,6 @@
 import { isStopped } from "../../core/rail.ts";
 import type { Treasury } from "../../core/treasury.ts";
+import { keepsPayouts } from "../../core/treasury-watch.ts";
 import type { Context } from "../context.ts";
 import { createPayingBatch, type PayingWallet, type Trouble } from "./batch.ts";
 
@@ -48,8 +49,11 @@ export async function beginPass(ctx: Context, paying: PayingWallet): Promise<Pas
         const place = places[0];
         if (place === undefined) return "done";
         const next = await nextOf(ctx, place);
-        const state = await ctx.store.read(({ rails }) => rails.state(place.treasury));
-        if (next === null || state === null || isStopped(state)) {
+        const { state, watch } = await ctx.store.read(async ({ rails, treasuryWatches }) => ({
+          state: await rails.state(place.treasury),
+          watch: await treasuryWatches.get(place.treasury),
+        }));
+        if (next === null || state === null || isStopped(state) || keepsPayouts(watch)) {
           places.shift();
           continue;
         }

@@ -10,9 +10,11 @@ import {
   type PayoutWait,
   planPayout,
   type RailState,
+  watchKeyOf,
 } from "../../core/rail.ts";
 import { DAY_MS } from "../../core/time.ts";
 import type { Treasury } from "../../core/treasury.ts";
+import { keepsPayouts } from "../../core/treasury-watch.ts";
 import type { Put } from "../../store/change.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Context } from "../context.ts";
@@ -114,6 +116,7 @@ export async function commitPayout(
       sentInDay: asset,
       railStates: [{ mode, asset }],
       newestTransaction: { chainId, wallet },
+      treasuryWatch: watchKeyOf({ chainId, wallet, token }),
     },
     decide({ newestPayout, sentInDay, newestTransaction, ...at }) {
       const [payeeBalance = null, payoutWait = null, railState = null] = [
@@ -124,8 +127,8 @@ export async function commitPayout(
       const isSameRail =
         railState?.chainId === chainId && railState.wallet === wallet && railState.token === token;
       const isNextNonce = newestTransaction === null || newestTransaction.nonce < nonce;
-      if (!isSameRail || isStopped(railState) || !isNextNonce || awaitsAcknowledgement(at.instance))
-        return { answer: false };
+      if (!isSameRail || isStopped(railState) || keepsPayouts(at.treasuryWatch)) return { answer: false };
+      if (!isNextNonce || awaitsAcknowledgement(at.instance)) return { answer: false };
       const again = planPayout(
         payeeBalance?.payable ?? 0n,
         payoutWait,
