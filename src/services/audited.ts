@@ -36,23 +36,29 @@ export type Audited<Answer> =
 export type Recording = Pick<Context, "store" | "newId">;
 
 /**
- * Adds audit entries to a change. Their ids are drawn here, before the command decides, since deciding must
- * be pure.
+ * Adds audit entries to a change, in the audit log of each organisation. Their ids are drawn here, before the command decides, since
+ * deciding must be pure.
  */
-function recorder(ctx: Recording, actor: Administrator, entriesMax = ENTRIES_MAX) {
-  const ids = Array.from({ length: entriesMax }, () => ctx.newId("auditEntry"));
-  return function withEntries<Answer>(
-    organisationId: string,
-    recordedAt: number,
-    audited: Audited<Answer>,
-  ): Decision<Answer> {
+function recorder(
+  ctx: Recording,
+  actor: Administrator,
+  organisationIds: readonly string[],
+  entriesMax = ENTRIES_MAX,
+) {
+  const logs = organisationIds.map((organisationId) => ({
+    organisationId,
+    ids: Array.from({ length: entriesMax }, () => ctx.newId("auditEntry")),
+  }));
+  return function withEntries<Answer>(recordedAt: number, audited: Audited<Answer>): Decision<Answer> {
     if (!audited.put) return { answer: audited.answer };
     const { answer, put, deleted = [], entries } = audited;
-    const written = entries.map((entry, index): Put => {
-      const id = ids[index];
-      if (id === undefined) throw new Error(`the command has more than ${entriesMax} audit entries`);
-      return { kind: "auditEntry", row: { ...entry, id, organisationId, actor, recordedAt } };
-    });
+    const written = logs.flatMap(({ organisationId, ids }) =>
+      entries.map((entry, index): Put => {
+        const id = ids[index];
+        if (id === undefined) throw new Error(`the command has more than ${entriesMax} audit entries`);
+        return { kind: "auditEntry", row: { ...entry, id, organisationId, actor, recordedAt } };
+      }),
+    );
     return { answer, change: { put: [...put, ...written], deleted } };
   };
 }
@@ -73,31 +79,45 @@ export function executeAudited<N extends Needs, Answer>(
     readonly decide: (snapshot: Snapshot<N>, now: number) => Audited<Answer>;
   },
 ): Promise<Answer | Refusal> {
-  const withEntries = recorder(ctx, actor, entriesMax);
+  const withEntries = recorder(ctx, actor, [scope.organisationId], entriesMax);
   return ctx.store.execute<N, Answer>({
     scope,
     needs,
-    decide: (snapshot, now) => withEntries(scope.organisationId, snapshot.recordedAt, decide(snapshot, now)),
+    decide: (snapshot, now) => withEntries(snapshot.recordedAt, decide(snapshot, now)),
   });
 }
 
+type Unscoped<N extends Needs, Answer> = {
+  readonly needs: N & Complete<N>;
+  readonly decide: (snapshot: Found<N> & Always, now: number) => Audited<Answer>;
+};
+
 /** The same for a command that creates the organisation. */
-export function executeAuditedOfNew<N extends Needs, Answer>(
+export const executeAuditedOfNew = <N extends Needs, Answer>(
   ctx: Recording,
   actor: Administrator,
   organisationId: string,
-  {
-    needs,
-    decide,
-  }: {
-    readonly needs: N & Complete<N>;
-    readonly decide: (snapshot: Found<N> & Always, now: number) => Audited<Answer>;
-  },
+  command: Unscoped<N, Answer>,
+): Promise<Answer | Refusal> => executeUnscoped(ctx, recorder(ctx, actor, [organisationId]), command);
+
+/** The same for a command about what all organisations share: the audit log of each has the entries. */
+export async function executeAuditedOfAll<N extends Needs, Answer>(
+  ctx: Recording,
+  actor: Administrator,
+  { entriesMax, ...command }: Unscoped<N, Answer> & { readonly entriesMax: number },
 ): Promise<Answer | Refusal> {
-  const withEntries = recorder(ctx, actor);
-  return ctx.store.execute<N, Answer>({
+  const all = await ctx.store.read(({ organisations }) => organisations.list());
+  const ids = all.map(({ id }) => id);
+  return executeUnscoped(ctx, recorder(ctx, actor, ids, entriesMax), command);
+}
+
+const executeUnscoped = <N extends Needs, Answer>(
+  { store }: Recording,
+  withEntries: ReturnType<typeof recorder>,
+  { needs, decide }: Unscoped<N, Answer>,
+): Promise<Answer | Refusal> =>
+  store.execute<N, Answer>({
     scope: null,
     needs,
-    decide: (snapshot, now) => withEntries(organisationId, snapshot.recordedAt, decide(snapshot, now)),
+    decide: (snapshot, now) => withEntries(snapshot.recordedAt, decide(snapshot, now)),
   });
-}

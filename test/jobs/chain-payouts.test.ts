@@ -3,7 +3,8 @@ import { DAY_MS } from "../../src/core/time.ts";
 import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { failPayoutOf, markPaid, submitPayouts } from "../../src/services/admin/payouts.ts";
-import { resumeRail, setRailCode } from "../../src/services/rails/states.ts";
+import { resumeTreasury } from "../../src/services/admin/treasuries.ts";
+import { setRailCode } from "../../src/services/rails/states.ts";
 import { submitSigned } from "../support/passkeys.ts";
 import {
   ALICE,
@@ -29,7 +30,10 @@ afterEach(() => paying.close());
 
 const scope = () => ({ organisation_id: paying.stage.organisationId, mode: paying.stage.mode });
 const resume = (nonce?: number) =>
-  resumeRail(paying.ctx, { mode: "sandbox", asset: "USDC", ...(nonce !== undefined && { nonce }) });
+  resumeTreasury(paying.ctx, MACHINE, {
+    ...{ mode: "sandbox", asset: "USDC" },
+    ...(nonce !== undefined && { nonce }),
+  });
 const underWay = (why: string) => ({ refused: "illegal_transition", message: expect.stringContaining(why) });
 const account = (payee: string) =>
   paying.ctx.reader.payees.list(paying.stage, 0, 1_000).find((one) => one.payee === payee)?.balance;

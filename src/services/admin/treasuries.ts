@@ -6,7 +6,7 @@ import { caip2Of } from "../../core/x402/chains.ts";
 import { type TreasuryState, treasuryStates } from "../chain/treasury-states.ts";
 import type { Context } from "../context.ts";
 import { type ResumeInput, resumeRail } from "../rails/states.ts";
-import { type Authority, refuseAuthority } from "./authority.ts";
+import { type Authority, administratorOf, refuseAuthority } from "./authority.ts";
 
 function waitsFor(rail: RailState, watch: TreasuryWatch | null) {
   const kept = whatKeeps(rail, watch);
@@ -76,7 +76,7 @@ export async function listTreasuries(
 export async function resumeTreasury(ctx: Context, authority: Authority, input: ResumeInput) {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const state = await resumeRail(ctx, input);
+  const state = await resumeRail(ctx, administratorOf(authority), input);
   if (isRefusal(state)) return state;
   const { mode, asset } = state;
   const watch = await ctx.store.read(({ treasuryWatches }) => treasuryWatches.get(watchKeyOf(state)));

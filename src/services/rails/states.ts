@@ -1,7 +1,11 @@
+import type { Administrator } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
-import { isStopped, type RailCode, type RailState } from "../../core/rail.ts";
+import { isStopped, type RailCode, type RailState, waitSentence } from "../../core/rail.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { Treasury } from "../../core/treasury.ts";
+import { caip2Of } from "../../core/x402/chains.ts";
+import type { Put } from "../../store/change.ts";
+import { type Audited, type Entry, executeAuditedOfAll } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseInteger } from "../fields.ts";
 
@@ -87,9 +91,11 @@ export type ResumeInput = {
 /**
  * Lets payouts of a token, and of the other tokens of its wallet, go on after the operator has compared. Where the chain has
  * transactions that the ledger does not know, the nonce says which of them the operator has looked at: a later one stops it again.
+ * The wallet has the money of all organisations, so the audit log of each says who resumed it.
  */
 export async function resumeRail(
   ctx: Context,
+  actor: Administrator,
   { mode, asset, nonce }: ResumeInput,
 ): Promise<RailState | Refusal> {
   const refused =
@@ -103,30 +109,50 @@ export async function resumeRail(
   const ofWallet = states.filter(
     ({ chainId, wallet }) => chainId === asked.chainId && wallet === asked.wallet,
   );
-  for (const state of ofWallet) {
-    const answer = await resumeOne(ctx, state, state === asked, nonce);
-    if (isRefusal(answer)) return answer;
-  }
+  const answer = await executeAuditedOfAll<{ railStates: readonly Named[] }, null>(ctx, actor, {
+    entriesMax: ofWallet.length,
+    needs: { railStates: ofWallet.map((state) => ({ mode: state.mode, asset: state.asset })) },
+    decide: ({ railStates }) => decideResume(railStates, asked, nonce),
+  });
+  if (isRefusal(answer)) return answer;
   return (await ctx.store.read(({ rails }) => rails.state(asked))) ?? asked;
 }
 
-const resumeOne = (ctx: Context, { mode, asset }: Named, isAsked: boolean, nonce: number | undefined) =>
-  ctx.store.execute<{ railStates: readonly Named[] }, null>({
-    scope: null,
-    needs: { railStates: [{ mode, asset }] },
-    decide({ railStates: [before = null] }) {
-      const isOf = before?.code === "unknown_transactions" || (isAsked && before?.code === "other_amount");
-      if (!before || !isOf) return { answer: null };
-      const { seenNonce } = before;
-      if (seenNonce !== null && seenNonce !== nonce) {
-        return {
-          answer: refuseField(
-            "nonce",
-            `must be ${seenNonce}: compare the wallet's transactions below it on the chain with holdfast payouts list`,
-          ),
-        };
-      }
-      const row = { ...before, ...RUNS, acceptedNonce: seenNonce ?? before.acceptedNonce };
-      return { answer: null, change: { put: [{ kind: "railState", before, row }] } };
-    },
-  });
+function decideResume(
+  railStates: readonly (RailState | null)[],
+  asked: Named,
+  nonce: number | undefined,
+): Audited<null> {
+  const put: Put[] = [];
+  const entries: Entry[] = [];
+  for (const before of railStates) {
+    const isAsked = before?.mode === asked.mode && before.asset === asked.asset;
+    const isOf = before?.code === "unknown_transactions" || (isAsked && before?.code === "other_amount");
+    if (!before || !isOf) continue;
+    const { seenNonce } = before;
+    if (seenNonce !== null && seenNonce !== nonce) {
+      return {
+        answer: refuseField(
+          "nonce",
+          `must be ${seenNonce}: compare the wallet's transactions below it on the chain with holdfast payouts list`,
+        ),
+      };
+    }
+    const row = { ...before, ...RUNS, acceptedNonce: seenNonce ?? before.acceptedNonce };
+    put.push({ kind: "railState", before, row });
+    entries.push({
+      ...{ action: "treasury.resumed", subject: before.wallet },
+      ...{ before: stateWire(before), after: stateWire(row) },
+    });
+  }
+  const [first, ...others] = entries;
+  return first === undefined ? { answer: null } : { answer: null, put, entries: [first, ...others] };
+}
+
+/** A token that has stopped, or goes on, for the audit log. `accepted_nonce`: all transactions below it were compared. */
+const stateWire = ({ mode, asset, chainId, token, wallet, ...state }: RailState) => ({
+  ...{ object: "treasury", mode, asset, chain: caip2Of(chainId), token, address: wallet },
+  waits_for:
+    state.code === null ? null : { code: state.code, message: waitSentence({ ...state, code: state.code }) },
+  ...{ unknown_until_nonce: state.seenNonce, accepted_nonce: state.acceptedNonce },
+});
