@@ -26,14 +26,14 @@ export type ProofInput = {
 
 /**
  * The proof that what is owed to an organisation, or to a payee of it, is in a statement. The trees of the assets are computed anew,
- * which takes five seconds of a processor for a million payees; one proof at a time.
+ * which takes five seconds of a processor for a million payees; one proof at a time, and organisations in turn.
  */
 export function proveSolvency(
   ctx: Context,
   authority: Authority,
   input: ProofInput,
 ): Promise<SolvencyProof | Refusal> {
-  return oneAtATime(() =>
+  return oneAtATime(input.organisation_id, ctx.now, () =>
     fromCopy(ctx).store.read(async (reader) => {
       const scope =
         (input.asset === undefined ? null : refuseAsset("asset", input.asset)) ??

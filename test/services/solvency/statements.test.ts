@@ -5,6 +5,7 @@ import { logNameOf } from "../../../src/core/log.ts";
 import { parseSignedNote } from "../../../src/core/signed-note.ts";
 import { checkProof, proofText, type SolvencyProof } from "../../../src/core/solvency/proof.ts";
 import { parseStatement, type Statement, statementText } from "../../../src/core/solvency/statement.ts";
+import { MINUTE_MS } from "../../../src/core/time.ts";
 import type { Treasury } from "../../../src/core/treasury.ts";
 import { chainOfMode } from "../../../src/core/x402/chains.ts";
 import { statementsJob } from "../../../src/jobs/solvency.ts";
@@ -205,6 +206,26 @@ test("of people who ask at once one gets a proof, and the others are told to ask
   const ask = () => fromOneSnapshot(ctx, (reading) => proveSolvency(reading, MACHINE, mine()));
   const refused = (await Promise.all(Array.from({ length: 8 }, ask))).filter(isRefusal);
   expect(refused.map((one) => one.refused)).toEqual(Array(7).fill("rate_limit_exceeded"));
+  expect(isRefusal(await ask())).toBeFalse();
+});
+
+test("an organisation that keeps asking gives way to another one that was refused, for a minute", async () => {
+  const other = await createStage(ctx);
+  must(await signStatement(ctx));
+  const ask = () => proveSolvency(ctx, MACHINE, mine());
+  const askOther = () => proveSolvency(ctx, MACHINE, { organisation_id: other.organisationId, mode: "live" });
+  expect((await Promise.all([ask(), ask()])).map(isRefusal)).toEqual([false, true]);
+  const [first, refused] = await Promise.all([ask(), askOther()]);
+  expect(isRefusal(first)).toBeFalse();
+  expect(refused).toMatchObject({ refused: "rate_limit_exceeded" });
+  ctx.clock.now += MINUTE_MS - 1;
+  expect(await ask()).toMatchObject({
+    ...{ refused: "rate_limit_exceeded", message: expect.stringContaining("another organisation's turn") },
+  });
+  expect(isRefusal(await askOther())).toBeFalse();
+  // Nobody was refused while that one was made, so the same organisation may go on.
+  expect(isRefusal(await askOther())).toBeFalse();
+  ctx.clock.now += 1;
   expect(isRefusal(await ask())).toBeFalse();
 });
 
