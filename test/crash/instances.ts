@@ -6,7 +6,8 @@
  * unanswered request is sent again with its own Idempotency-Key, and nothing acknowledged may be lost or changed, nothing done or paid
  * twice, and nothing stuck. An admin, a monitor of the log, a witness and two chains work beside the load, as in `bun run crash`, and the
  * leases of the jobs are watched. The sandbox has a treasury on one of the chains: in some rounds instances are killed while one of them
- * asks it something, and in the end it and the ledger agree to the unit. People hear of escalations by mail. The ledger is copied into a file to be looked at, and audited.
+ * asks it something, and in the end it and the ledger agree to the unit. People hear of escalations by mail. The ledger is copied into a
+ * file to be looked at, and audited.
  * Prints a line a round and a tally. A failure prints its seed and round.
  */
 import { Database } from "bun:sqlite";
@@ -57,6 +58,8 @@ const SWEPT_MS = 40_000;
 const AGAIN_MS_MAX = 100;
 /** How long it is waited for a question to the treasury's chain: whoever gets the job of payouts begins at once, and else it is a minute. */
 const HELD_MS_MAX = 30_000;
+/** Longer than the lease of an instance that was killed, and until the others look for it. */
+const TAKEN_OVER_MS = 26_000;
 /** How many payees are owed something then at least. */
 const OWED = 3;
 /** The shortest that there is: each run begins when the last one has ended. */
@@ -221,16 +224,22 @@ async function play(stage: Stage): Promise<void> {
   );
 }
 
-/** Kills instances while one of them asks the treasury's chain something, where that comes in time. */
+/**
+ * Kills instances while one of them asks the treasury's chain something, where that comes in time. The chain goes on with what it was
+ * asked at once, or when another instance has taken over.
+ */
 async function killAtQuestion(stage: Stage, sending: () => Promise<void>): Promise<void> {
   for (let owed = 0; owed < OWED; owed++) await oweOnChain(cluster.front.url, stage);
   const held = treasury.hold();
   const sent = sending();
   await Promise.race([held.reached, Bun.sleep(HELD_MS_MAX)]);
   await (random.chance(0.5) ? cluster.killAll() : cluster.killOne());
-  held.goOn();
+  const isLate = random.chance(0.4);
+  if (!isLate) held.goOn();
   await sent;
   await cluster.start();
+  if (isLate) await Bun.sleep(TAKEN_OVER_MS);
+  held.goOn();
 }
 
 /** Looks at the ledger past the proxies. */

@@ -258,6 +258,7 @@ export async function checkSettled(stage: Looked): Promise<void> {
 export const TREASURY_TALLY = [
   ...["payouts paid on the chain", "of them signed again", "deposits on the chain"],
   ...["reorganisations of the chain", "kills at a question to the chain"],
+  "transactions that the chain said nothing of",
 ] as const;
 
 /** What the treasury came to, for the tally. */
@@ -272,7 +273,8 @@ export async function countTreasury(
     "deposits on the chain",
     (await transfersIn(look)).filter(({ status }) => status === "credited").length,
   );
-  const { takenOut, held } = treasury.count();
+  const { takenOut, held, silent } = treasury.count();
   count("reorganisations of the chain", takenOut);
   count("kills at a question to the chain", held);
+  count("transactions that the chain said nothing of", silent);
 }

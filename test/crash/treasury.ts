@@ -13,7 +13,8 @@ import type { Random } from "./random.ts";
 
 /**
  * The made-up chain of the sandbox's treasury: a token, a wallet, and who pays in to it. It makes its blocks by itself, and takes some
- * of them out again; its fees rise and fall. Its node answers late, loses answers, does what it is asked twice, and is away for a while.
+ * of them out again; its fees rise and fall. Its node answers late or never, loses answers, does what it is asked twice, and is away for
+ * a while.
  */
 
 const CHAIN_ID = 11_155_111;
@@ -35,6 +36,8 @@ const BLOCK_MS = 150;
 const SLOW_MS = 50;
 const LATE_MS = 600;
 const AWAY_MS_MAX = 1_800;
+/** How often it says nothing of a transaction that it is sent, whether it takes it or not: whoever asks gives up after 5 s. */
+const SILENT = 0.03;
 const AMOUNT_MAX = 1_000;
 const PAYEES = 12;
 
@@ -92,7 +95,7 @@ export type TreasuryChain = {
   hold(): { readonly reached: Promise<void>; goOn(): void };
   /** From now on nobody pays in, all works, and blocks stay. */
   calm(): void;
-  readonly count: () => { readonly takenOut: number; readonly held: number };
+  readonly count: () => { readonly takenOut: number; readonly held: number; readonly silent: number };
   stop(): Promise<void>;
 };
 
@@ -164,9 +167,10 @@ function createMiner(model: ModelToken, random: Random) {
 function createFaults(random: Random) {
   let awayUntil = 0;
   let held = 0;
+  let silent = 0;
   let holding: Holding | null = null;
   return {
-    held: () => held,
+    count: () => ({ held, silent }),
     hold() {
       holding = createHolding(random);
       return holding;
@@ -180,11 +184,16 @@ function createFaults(random: Random) {
       const reached = holding?.meets(method) ?? null;
       if (reached !== null) {
         held += 1;
-        if (random.chance(0.65)) return { forwardThen: reached };
+        if (random.chance(0.5)) return { forwardThen: reached };
         await reached();
-        return "dropped";
+        // It may take late what nobody waits for any more.
+        return random.chance(0.5) ? "forward" : "dropped";
       }
       if (isCalm) return "forward";
+      if (method === "eth_sendRawTransaction" && random.chance(SILENT)) {
+        silent += 1;
+        return random.chance(0.5) ? "forward, never" : "never";
+      }
       if (performance.now() < awayUntil || random.chance(0.02)) return "dropped";
       if (random.chance(0.02)) return "forward, dropped";
       return random.chance(0.03) ? "forward twice" : "forward";
@@ -232,7 +241,7 @@ export async function startTreasuryChain(random: Random): Promise<TreasuryChain>
     calm() {
       isCalm = true;
     },
-    count: () => ({ takenOut: miner.takenOut(), held: faults.held() }),
+    count: () => ({ takenOut: miner.takenOut(), ...faults.count() }),
     async stop() {
       clearInterval(ticking);
       await Promise.all([node.close(), model.stop()]);
