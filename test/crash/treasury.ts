@@ -259,6 +259,9 @@ function answerTo({ method, params, answer }: Asked, baseFee: bigint, take: (raw
     }
     case "eth_maxPriorityFeePerGas":
       return hex(GWEI);
+    // Asked where the newest block got lost on its way.
+    case "eth_gasPrice":
+      return hex(baseFee + GWEI);
     case "eth_estimateGas":
       return hex(60_000n);
     case "eth_getBalance":
