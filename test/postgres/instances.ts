@@ -259,9 +259,14 @@ test("what one works on is known to all, until it has ended or the instance is d
 test("work that two instances try is owned until both have ended", async () => {
   const [one, other] = [await start(), await start()];
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const works = [one, other].map(({ instances }, index) =>
-    instances.owning("wrt_1", () => gates[index]!.promise),
+    instances.owning("wrt_1", () => {
+      begun[index]!.resolve();
+      return gates[index]!.promise;
+    }),
   );
+  await Promise.all(begun.map(({ promise }) => promise));
   const again = one.instances.owning("wrt_1", async () => {});
   await again;
   gates[0].resolve();
