@@ -441,6 +441,20 @@ describe("a token", () => {
     },
   );
 
+  test("of other decimals is asked for them once, however many payees wait for it", async () => {
+    paying.chain.decimals = 18;
+    const asked: string[] = [];
+    paying.chain.onAsked = (question) => void asked.push(question);
+    await paying.owe(ALICE);
+    await paying.owe(BOB);
+    await paying.step();
+    expect(asked.filter((question) => question === "decimalsOf")).toEqual(["decimalsOf"]);
+    expect(await paying.waits()).toEqual([
+      [ALICE, "token_refuses"],
+      [BOB, "token_refuses"],
+    ]);
+  });
+
   test.each(["answers_false", "reverts"] as const)("that %s is not called, and says why", async (token) => {
     paying.chain.token = token;
     await paying.owe(ALICE);

@@ -1,6 +1,6 @@
 import { mergeTransfers, type TransferInBlock } from "../../core/chain-transfer.ts";
 import { isRefusal } from "../../core/errors.ts";
-import { AMOUNT_MAX, DECIMALS } from "../../core/money.ts";
+import { AMOUNT_MAX } from "../../core/money.ts";
 import type { Treasury } from "../../core/treasury.ts";
 import {
   type BlockId,
@@ -19,6 +19,7 @@ import type { Context } from "../context.ts";
 import { type Judged, judgeTransfer } from "./credit.ts";
 import { goBack } from "./go-back.ts";
 import { isAsSeen, moveWatch } from "./move-watch.ts";
+import { type OtherUnit, otherUnit } from "./unit.ts";
 
 /**
  * Watches a treasury on its chain: keeps every transfer of its token up to the newest confirmed block, compares them with its
@@ -50,8 +51,8 @@ export type WatchTrouble =
   | { readonly outcome: "refused"; readonly why: string }
   /** The node's logs are not what was asked for. */
   | { readonly outcome: "wrong" }
-  /** The token counts in another unit than the ledger. Null where it does not say in which. */
-  | { readonly outcome: "unit_differs"; readonly decimals: number | null; readonly expected: number }
+  /** The token counts in another unit than the ledger. */
+  | ({ readonly outcome: "unit_differs" } & OtherUnit)
   | {
       readonly outcome: "stopped";
       readonly why: StopReason;
@@ -105,11 +106,8 @@ async function begin(
   { treasury, chain }: Watching,
   first: BlockId,
 ): Promise<TreasuryWatch | WatchTrouble> {
-  const expected = DECIMALS.get(treasury.asset);
-  const said = expected === undefined ? null : await chain.decimals();
-  if (said !== null && isAway(said)) return awayFor(said);
-  if (said !== null && expected !== undefined && said.decimals !== expected)
-    return { outcome: "unit_differs", decimals: said.decimals, expected };
+  const unit = await otherUnit(treasury.asset, chain.decimals);
+  if (unit !== null) return isAway(unit) ? awayFor(unit) : { outcome: "unit_differs", ...unit };
   const opening = await chain.balanceAt(first);
   if (isAway(opening)) return awayFor(opening);
   const { balance } = opening;

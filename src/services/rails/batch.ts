@@ -5,10 +5,10 @@ import {
   type WalletView,
 } from "../../core/chain-transaction.ts";
 import { amountIn, payeeAddress, transferData } from "../../core/evm-address.ts";
-import { DECIMALS } from "../../core/money.ts";
 import { isTooDear, nextNonce, type PayoutPlan, type RailState } from "../../core/rail.ts";
 import type { Treasury } from "../../core/treasury.ts";
 import type { EvmTreasury } from "../../platform/evm-treasury.ts";
+import { type OtherUnit, otherUnit } from "../chain/unit.ts";
 import {
   reopenTakenOut,
   type Sending,
@@ -43,6 +43,8 @@ type Batch = {
   room: number;
   coin: bigint;
   readonly tokens: Map<string, bigint>;
+  /** Whether the tokens that were asked count in another unit than the ledger. */
+  readonly units: Map<string, OtherUnit | null>;
 };
 
 /** What keeps the whole wallet from paying, with why. */
@@ -113,8 +115,10 @@ async function payIn(
   if (batch.room === 0) return "full";
   const { fees } = batch.view;
   if (isTooDear(fees, rules.feeMax)) return { code: "fees", detail: null };
-  const unit = await otherUnit(wallet, batch, call.to as `0x${string}`, owed.asset);
-  if (unit !== null) return typeof unit === "string" ? refusedBy(unit) : unit;
+  const unit = await unitOf(wallet, batch, call.to, owed.asset);
+  if (unit !== null && "code" in unit) return unit;
+  if (unit !== null)
+    return refusedBy(`it has ${unit.decimals ?? "no"} decimals, and ${owed.asset} has ${unit.expected}`);
   const token = await tokenLeft(wallet, batch, call.to);
   if (typeof token !== "bigint") return token;
   if (token < plan.amount) {
@@ -144,20 +148,19 @@ async function payIn(
   }
 }
 
-/** Why a token counts in another unit than its asset does in the ledger; null where it does not. It is asked once in a batch. */
-async function otherUnit(
+/** The other unit in which a token counts, where it does. It is asked once in a batch. */
+async function unitOf(
   wallet: EvmTreasury,
-  { tokens }: Batch,
-  token: `0x${string}`,
+  { units }: Batch,
+  token: string,
   asset: string,
-): Promise<string | Trouble | null> {
-  const expected = DECIMALS.get(asset);
-  if (expected === undefined || tokens.has(token)) return null;
-  const said = await wallet.decimalsOf(token);
-  if ("away" in said) return troubleOf(stopped(said));
-  return said.decimals === expected
-    ? null
-    : `it has ${said.decimals ?? "no"} decimals, and ${asset} has ${expected}`;
+): Promise<OtherUnit | Trouble | null> {
+  const known = units.get(token);
+  if (known !== undefined) return known;
+  const unit = await otherUnit(asset, () => wallet.decimalsOf(token as `0x${string}`));
+  if (unit !== null && "away" in unit) return troubleOf(stopped(unit));
+  units.set(token, unit);
+  return unit;
 }
 
 /** How much of a token the wallet has left. */
@@ -210,7 +213,8 @@ async function openBatch(ctx: Context, paying: PayingWallet): Promise<Batch | Tr
   const unmined = underWay.filter(({ nonce }) => nonce >= view.nonce);
   const room = Math.min(UNMINED_MAX - unmined.length, UNDER_WAY_MAX - underWay.length);
   return {
-    ...{ view, unmined, nonce: next.nonce, room: Math.max(0, room), tokens: new Map<string, bigint>() },
+    ...{ view, unmined, nonce: next.nonce, room: Math.max(0, room) },
+    ...{ tokens: new Map<string, bigint>(), units: new Map<string, OtherUnit | null>() },
     coin: unmined.reduce(
       (sum, { gas, signings }) => sum - gas * (signings.at(-1)?.fees.max ?? 0n),
       coin.balance,
