@@ -49,10 +49,9 @@ export async function beginPass(ctx: Context, paying: PayingWallet): Promise<Pas
         const place = places[0];
         if (place === undefined) return "done";
         const next = await nextOf(ctx, place);
-        const { state, watch } = await ctx.store.read(async ({ rails, treasuryWatches }) => ({
-          state: await rails.state(place.treasury),
-          watch: await treasuryWatches.get(place.treasury),
-        }));
+        const [state, watch] = await ctx.store.read(({ rails, treasuryWatches }) =>
+          Promise.all([rails.state(place.treasury), treasuryWatches.get(place.treasury)]),
+        );
         if (next === null || state === null || isStopped(state) || keepsPayouts(watch)) {
           places.shift();
           continue;

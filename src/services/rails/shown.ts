@@ -17,9 +17,11 @@ export async function owedOn(
 ): Promise<{ readonly rail: Payout["rail"]; readonly waiting: Waiting | null }> {
   const state = await rails.state({ mode: scope.mode, asset });
   if (state === null) return { rail: "book", waiting: null };
-  const watch = await treasuryWatches.get(watchKeyOf(state));
-  const waiting = whyOwed(payee, state, watch, await rails.wait(scope, { asset, payee }));
-  return { rail: railOf(payee, state), waiting };
+  const [watch, wait] = await Promise.all([
+    treasuryWatches.get(watchKeyOf(state)),
+    rails.wait(scope, { asset, payee }),
+  ]);
+  return { rail: railOf(payee, state), waiting: whyOwed(payee, state, watch, wait) };
 }
 
 /** What a payout waits for, and the transaction that pays it. */
