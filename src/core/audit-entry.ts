@@ -40,7 +40,7 @@ export const AUDIT_WORDS = {
   "payout.submitted": "submitted a payout",
   "payout.paid": "marked a payout as paid",
   "payout.failed": "marked a payout as failed",
-  "treasury.resumed": "let payouts go on of the treasury",
+  "treasury.resumed": "resumed the payouts of the treasury",
   "purchase.resolved": "resolved a purchase",
   "purchase.acknowledged": "acknowledged what a chain says of a purchase",
   "webhook.created": "made a webhook",

@@ -5,9 +5,9 @@ import type { Mode } from "./roles.ts";
 /** How far a treasury's transfers were looked for on its chain, and what they add up to (docs/money, "Deposits on a chain"). */
 
 /**
- * Why nothing is credited. `balance_differs`: the transfers do not add up to the treasury's balance; no payout begins either. `asset_changed`: the token
- * stood for another asset. `chain_replaced`: the chain has none of the blocks that are known. `too_large`: the sums are more than
- * the ledger can hold.
+ * Why nothing is credited. `balance_differs`: the transfers do not add up to the treasury's balance; no payout begins either.
+ * `asset_changed`: the token stood for another asset. `chain_replaced`: the chain has none of the blocks that are known. `too_large`:
+ * the sums are more than the ledger can hold.
  */
 export const STOP_REASONS = ["balance_differs", "asset_changed", "chain_replaced", "too_large"] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
