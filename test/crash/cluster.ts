@@ -93,7 +93,8 @@ export async function createCluster(
     fail: ({ happens }) => happens(parts),
     killOne: () => killOne(parts),
     async killAll() {
-      await Promise.all(running.splice(0, INSTANCES, ...running.map(() => null)).map((one) => one?.kill()));
+      await Promise.all(running.map((server) => server?.kill()));
+      running.fill(null);
     },
     async stop() {
       await program.killAll();

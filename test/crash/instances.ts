@@ -56,7 +56,7 @@ const ENDED_MS = 60_000;
 /** The lease of an instance that was killed lasts 20 s, and the others look for it every 5 s. */
 const SWEPT_MS = 40_000;
 const AGAIN_MS_MAX = 100;
-/** How long it is waited for a question to the treasury's chain: whoever gets the job of payouts begins at once, and else it is a minute. */
+/** How long a question to the treasury's chain is waited for. Payouts begin once a minute, or when another instance takes over their job. */
 const HELD_MS_MAX = 30_000;
 /** Longer than the lease of an instance that was killed, and until the others look for it. */
 const TAKEN_OVER_MS = 26_000;

@@ -257,7 +257,7 @@ export async function checkSettled(stage: Looked): Promise<void> {
 /** The lines of the tally. */
 export const TREASURY_TALLY = [
   ...["payouts paid on the chain", "of them signed again", "deposits on the chain"],
-  ...["reorganisations of the chain", "kills at a question to the chain"],
+  ...["reorganisations of the chain", "questions to the chain that were held"],
   "transactions that the chain said nothing of",
 ] as const;
 
@@ -275,6 +275,6 @@ export async function countTreasury(
   );
   const { takenOut, held, silent } = treasury.count();
   count("reorganisations of the chain", takenOut);
-  count("kills at a question to the chain", held);
+  count("questions to the chain that were held", held);
   count("transactions that the chain said nothing of", silent);
 }
